@@ -5,15 +5,15 @@ var isNewEnough = Number(parts[0]) > 22 || (Number(parts[0]) === 22 && Number(pa
 if (isNewEnough) {
   import('../dist/cli/main.js').catch(error => {
     if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/dist.cli.main\.js'? imported/.test(error.message)) throw error
-    say('is not built: dist/ is missing', [
-      'In a clone: npm run build',
-      'Installed from a git address: install it again without --ignore-scripts, so that npm builds it',
+    say('The command has not been built: dist/ is missing', [
+      'In a clone, run npm run build',
+      'If you installed from a git address, install again without --ignore-scripts, so that npm builds it',
     ])
   })
 } else {
-  say('needs Node 22.18 or newer, this is ' + process.versions.node, [
-    ['npx -p node@24 vivarium'].concat(process.argv.slice(2).map(quoted)).join(' '),
-    'or install a newer Node: https://nodejs.org',
+  say('Node 22.18 or newer is required; this is Node ' + process.versions.node, [
+    ['Run npx -p node@24 vivarium'].concat(process.argv.slice(2).map(quoted)).join(' '),
+    'Or install a newer Node: https://nodejs.org',
   ])
 }
 

@@ -7,6 +7,8 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { type RolldownOutput, rolldown } from 'rolldown'
+import { writeFullFile } from './check-llms.ts'
+import { buildConsolePage } from './console-page.ts'
 import { COMMANDS, EXAMPLES, PUBLIC, present, WEB, WORKERS } from './lib/entries.ts'
 import { listBuilt, root } from './lib/files.ts'
 import { readImports } from './lib/source.ts'
@@ -41,6 +43,8 @@ const skip = (file: string) => console.error(`build: ${file} does not exist yet,
 const entries = Object.assign({}, ...[PUBLIC, WORKERS, COMMANDS, EXAMPLES].map(each => present(each, skip)))
 const written = replaceOutput([...(await bundle()), ...(await bundleWeb())])
 await writeSchemas()
+await buildConsolePage()
+writeFullFile()
 const declared = process.argv.includes('--js') || writeDeclarations()
 console.error(`build: ${Object.keys(entries).length} entries, ${written} files, ${Math.round(performance.now() - started)} ms`)
 if (!declared) process.exit(1)
@@ -59,9 +63,13 @@ async function bundle(): Promise<RolldownOutput['output']> {
     format: 'esm',
     sourcemap: true,
     chunkFileNames: 'chunks/[name]-[hash].js',
-    // Dead branches go, and comments, which editors read in the declarations; names and lines stay, because Node shows both when a
-    // program ends by an error.
-    minify: { compress: true, mangle: false, codegen: { removeWhitespace: false } },
+    // Less to parse at start: dead branches, comments (editors read them in the declarations) and long local names go. Names of
+    // functions and classes stay, and so do lines, because Node shows both when a program ends by an error.
+    minify: {
+      compress: true,
+      mangle: { toplevel: false, keepNames: { function: true, class: true } },
+      codegen: { removeWhitespace: false },
+    },
     comments: { jsdoc: false },
     codeSplitting: { groups },
   })
@@ -101,7 +109,8 @@ function replaceOutput(files: readonly RolldownOutput['output'][number][]): numb
     writeFileSync(path, contents)
   }
   const fresh = new Set(files.map(({ fileName }) => `dist/${fileName}`))
-  for (const path of listBuilt(/\.js(\.map)?$/)) if (!fresh.has(path)) rmSync(join(root, path))
+  const stale = (path: string) => !fresh.has(path) && !path.startsWith('dist/console/')
+  for (const path of listBuilt(/\.js(\.map)?$/)) if (stale(path)) rmSync(join(root, path))
   return files.length
 }
 

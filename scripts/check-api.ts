@@ -1,10 +1,11 @@
 /**
  * Keeps docs/api.txt, the list of every name that the package exports, so that a change of the public surface is seen in review.
- * `--write` brings it up to date. Also holds package.json and tsconfig.json to the same entries.
+ * `--write` brings it up to date. Also holds package.json and tsconfig.json to the same entries, and wants a doc comment for each export,
+ * each type that one mentions, and each of their members, because an editor shows it.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { findMentioned, findUndocumented, findUndocumentedExports } from './lib/documented.ts'
+import { findSilent, publicSurface } from './api/surface.ts'
 import { PUBLIC, present, WEB } from './lib/entries.ts'
 import { readExports } from './lib/exports.ts'
 import { root } from './lib/files.ts'
@@ -84,37 +85,6 @@ function findEntryProblems(entries: ReadonlyMap<string, string>): string[] {
   ]
 }
 
-/** The entries whose options an author, a caller or an operator writes by hand, and what such options are called. */
-const WRITTEN = ['server', 'client', 'host']
-const OPTIONS = /(?:Options|Settings|Section|Limits?|Rules?|When|Rate|Hours|Hooks)$|^Server$/
-
-/** Of types that others mention, those that an author fills in. */
-const MENTIONED = /(?:Options|Rate|Limits)$/
-
-/** What is written by hand is explained where it is written: in the editor. */
-function findSilentOptions(entries: ReadonlyMap<string, string>): string[] {
-  const seen = new Set<string>()
-  const read = (file: string): string | undefined => readText(file) || undefined
-  const mentioned = new Set<string>()
-  return WRITTEN.flatMap(name => {
-    const { types, values } = readExports(entries.get(name) ?? '')
-    const entry = PUBLIC[name] ?? ''
-    const named = types.filter(type => OPTIONS.test(type)).map(type => ({ name: type, file: entry }))
-    const others =
-      name === 'host' ? [] : [...types, ...values].flatMap(each => findMentioned(each, entry, read, MENTIONED, mentioned))
-    return [...named, ...others].flatMap(type => findUndocumented(type.name, type.file, read, seen))
-  })
-}
-
-/** Every public name is explained where it is declared. */
-function findSilentExports(entries: ReadonlyMap<string, string>): string[] {
-  const silent = [...entries].flatMap(([name, source]) => {
-    const { values, types } = readExports(source)
-    return findUndocumentedExports([...values, ...types], PUBLIC[name] ?? '', file => readText(file) || undefined)
-  })
-  return [...new Set(silent)]
-}
-
 if (import.meta.main) {
   const entries = new Map(Object.entries(present(PUBLIC)).map(([name, file]) => [name, readText(file)]))
   const list = writeList(entries)
@@ -126,5 +96,6 @@ if (import.meta.main) {
     readText(FILE) === list
       ? []
       : [...diffLists(readText(FILE), list), `${FILE} is not up to date; run \`npm run fix\` and review the change`]
-  runCheck('api', () => [...findEntryProblems(entries), ...findSilentOptions(entries), ...findSilentExports(entries), ...stale])
+  const silent = findSilent(publicSurface(Object.values(present(PUBLIC))))
+  runCheck('api', () => [...findEntryProblems(entries), ...silent, ...stale])
 }

@@ -1,7 +1,12 @@
-/** Links in the documentation lead somewhere, headings included, and decisions are numbered `NNNN-title.md`. */
+/**
+ * Links in the documentation lead somewhere, headings included; every page has its place, a beginning and a sensible length, and can be
+ * reached from the index; decisions are numbered `NNNN-title.md`.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
+import { anchorsOf } from './lib/anchors.ts'
 import { listFiles, root } from './lib/files.ts'
+import { findOrphans, findPageProblems } from './lib/pages.ts'
 import { runCheck } from './lib/report.ts'
 
 const LINK = /\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)|^\[[^\]]+\]:\s*(\S+)/gm
@@ -21,7 +26,7 @@ export function findBrokenLinks(path: string, tree: Tree): string[] {
     const target = file ? posix.join(dirname(path), decodeURI(file)) : path
     const at = `${path}:${text.slice(0, match.index).split('\n').length}`
     if (!tree.exists(target)) return [`${at}: link to ${target}, which does not exist`]
-    if (anchor && target.endsWith('.md') && !headings(tree.read(target)).has(anchor))
+    if (anchor && target.endsWith('.md') && !anchorsOf(tree.read(target)).has(anchor))
       return [`${at}: ${target} has no heading #${anchor}`]
     return []
   })
@@ -30,20 +35,6 @@ export function findBrokenLinks(path: string, tree: Tree): string[] {
 /** Code keeps its length but loses its brackets, so that examples are not taken for links. */
 function blankCode(text: string): string {
   return text.replace(/^(```|~~~)[\s\S]*?^\1|`[^`\n]+`/gm, code => code.replace(/[^\n]/g, ' '))
-}
-
-/** The anchors that GitHub gives a page's headings. */
-function headings(text: string): Set<string> {
-  const seen = new Map<string, number>()
-  const plain = text.replace(/^(```|~~~)[\s\S]*?^\1/gm, '')
-  const anchors = [...plain.matchAll(/^#{1,6}\s+(.+?)\s*#*$/gm)].map(([, title = '']) => {
-    const words = title.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
-    const slug = words.replace(/[^\p{L}\p{N}\s_-]/gu, '').replace(/\s/g, '-')
-    const times = seen.get(slug) ?? 0
-    seen.set(slug, times + 1)
-    return times ? `${slug}-${times}` : slug
-  })
-  return new Set(anchors)
 }
 
 /** Names of decision files that are wrong or used twice. */
@@ -63,8 +54,11 @@ if (import.meta.main) {
     exists: (path: string) => existsSync(join(root, path)),
     read: (path: string) => readFileSync(join(root, path), 'utf8'),
   }
+  const pages = new Map(listFiles(['docs'], /\.md$/).map(path => [path, tree.read(path)]))
   runCheck('docs', () => [
     ...listFiles(['.'], /\.md$/).flatMap(path => findBrokenLinks(path, tree)),
+    ...[...pages].flatMap(([path, text]) => findPageProblems(path, text)),
+    ...findOrphans(pages),
     ...findDecisionProblems(listFiles(['docs/decisions'], /./)),
   ])
 }

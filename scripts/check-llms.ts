@@ -1,6 +1,6 @@
 /**
- * Keeps llms.txt, an index of the documentation for language models, and llms-full.txt, all of it in one file (llmstxt.org).
- * `--write` brings them up to date.
+ * Keeps llms.txt, an index of the documentation for language models (llmstxt.org); `--write` brings it up to date. The build adds
+ * llms-full.txt, all of it in one file, which is a copy and therefore not in the repository.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
@@ -14,14 +14,17 @@ export interface Page {
 
 /** In the order in which they are listed; the first that fits takes the page. */
 const SECTIONS: readonly (readonly [title: string, fits: RegExp])[] = [
-  ['Start', /^README\.md$|^docs\/(server|client|first-five-minutes|coming-from-the-sdk|testing)\.md$/],
+  ['Start', /^README\.md$|^docs\/index\.md$|^docs\/start\//],
+  ['Tutorials', /^docs\/tutorials\//],
   ['Guides', /^docs\/guide\//],
-  ['Reference', /^docs\/[^/]+\.md$/],
+  ['Concepts', /^docs\/concepts\/|^docs\/(security|glossary)\.md$/],
+  ['Reference', /^docs\/reference\/|^docs\/[^/]+\.md$/],
+  ['Compare and migrate', /^docs\/(compare|migrate)\//],
   ['Optional', /^docs\/decisions\//],
 ]
 
-/** Where it begins: `docs/server.md` before the rest of its section. */
-const FIRST = ['README.md', 'docs/server.md', 'docs/client.md']
+/** Where it begins: `docs/guide/server.md` before the rest of its section. */
+const FIRST = ['README.md', 'docs/index.md', 'docs/guide/server.md', 'docs/guide/client.md']
 
 export function sectionsOf(pages: readonly Page[]): ReadonlyMap<string, readonly Page[]> {
   const rank = ({ path }: Page) => (FIRST.includes(path) ? FIRST.indexOf(path) : FIRST.length)
@@ -74,16 +77,23 @@ function read(path: string): string {
   }
 }
 
+/** What the package does not hold is not listed: a link to it would lead nowhere there. */
+function readPages(): Page[] {
+  return ['README.md', ...listFiles(['docs'], /\.md$/)].map(path => ({ path, text: read(path) }))
+}
+
+function readSummary(): string {
+  return (JSON.parse(read('package.json')) as { description: string }).description
+}
+
+/** Writes llms-full.txt beside llms.txt. */
+export function writeFullFile(): void {
+  writeFileSync(join(root, 'llms-full.txt'), writeFull(readPages(), readSummary()))
+}
+
 if (import.meta.main) {
-  // What the package does not hold is not listed: a link to it would lead nowhere there.
-  const paths = ['README.md', ...listFiles(['docs'], /\.md$/)]
-  const pages = paths.map(path => ({ path, text: read(path) }))
-  const { description } = JSON.parse(read('package.json')) as { description: string }
-  const files = new Map([
-    ['llms.txt', writeIndex(pages, description)],
-    ['llms-full.txt', writeFull(pages, description)],
-  ])
-  if (process.argv.includes('--write')) for (const [path, text] of files) writeFileSync(join(root, path), text)
-  const stale = [...files].filter(([path, text]) => read(path) !== text).map(([path]) => path)
-  runCheck('llms', () => stale.map(path => `${path} is not up to date with the documentation; run \`npm run fix\``))
+  const index = writeIndex(readPages(), readSummary())
+  if (process.argv.includes('--write')) writeFileSync(join(root, 'llms.txt'), index)
+  const fresh = read('llms.txt') === index
+  runCheck('llms', () => (fresh ? [] : ['llms.txt is not up to date with the documentation; run `npm run fix`']))
 }

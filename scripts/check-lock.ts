@@ -65,8 +65,13 @@ function platform(name: string): { cpu: string[]; libc: string | undefined; os: 
   return { cpu, libc, os: OS.filter(word => words.includes(word)) }
 }
 
-/** The second one is for the runtimes that `npm run runtimes` installs. */
-const LOCKS = ['package-lock.json', 'test/runtimes/package-lock.json']
+/** Those after the first are for what is installed apart: the runtimes, the documentation site, a browser. */
+const LOCKS = [
+  'package-lock.json',
+  'test/runtimes/package-lock.json',
+  'site/package-lock.json',
+  'scripts/browser/package-lock.json',
+]
 
 if (import.meta.main) {
   const writing = process.argv.includes('--write')

@@ -5,8 +5,8 @@ import { listFiles, root } from './lib/files.ts'
 import { runCheck } from './lib/report.ts'
 import { lineAt, maskLiterals } from './lib/source.ts'
 
-const CODE = ['src', 'test', 'examples', 'bench', 'scripts']
-const STRICT = /^(src|test|examples)\//
+const CODE = ['src', 'console', 'test', 'examples', 'bench', 'scripts', 'site']
+const STRICT = /^(src|console|test|examples)\//
 const PAGES: Readonly<Record<string, number>> = { 'README.md': 120, 'ARCHITECTURE.md': 150 }
 
 interface Word {
@@ -49,6 +49,6 @@ function limit(path: string): number {
 }
 
 if (import.meta.main) {
-  const paths = [...listFiles(CODE, /\.[cm]?[jt]s$/), ...listFiles(['.'], /\.md$/).filter(path => path in PAGES)]
+  const paths = [...listFiles(CODE, /\.[cm]?[jt]sx?$/), ...listFiles(['.'], /\.md$/).filter(path => path in PAGES)]
   runCheck('size', () => paths.flatMap(path => findSizeProblems(path, readFileSync(join(root, path), 'utf8'))))
 }

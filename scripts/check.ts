@@ -8,17 +8,24 @@ import { root } from './lib/files.ts'
 
 const CHECKS: Readonly<Record<string, readonly string[]>> = {
   types: ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--declaration', '--pretty', 'false'],
+  page: ['node_modules/typescript/bin/tsc', '-p', 'console/tsconfig.json', '--noEmit', '--pretty', 'false'],
   biome: ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '--colors=off'],
   rooms: ['scripts/check-rooms.ts'],
+  names: ['scripts/check-names.ts'],
   size: ['scripts/check-size.ts'],
   api: ['scripts/check-api.ts'],
   docs: ['scripts/check-docs.ts'],
+  config: ['scripts/check-config-docs.ts'],
+  options: ['scripts/check-option-docs.ts'],
+  spelling: ['scripts/check-spelling.ts'],
+  prose: ['scripts/check-prose.ts'],
+  errors: ['scripts/check-errors.ts'],
   llms: ['scripts/check-llms.ts'],
   lock: ['scripts/check-lock.ts'],
 }
 
 /** Those that can repair what they find, in the order in which they have to: what is formatted is then copied. */
-const FIXABLE = ['lock', 'api', 'biome', 'llms']
+const FIXABLE = ['lock', 'api', 'biome', 'config', 'options', 'errors', 'llms']
 
 const writing = process.argv.includes('--write')
 const chosen = writing ? FIXABLE : process.argv.slice(2)

@@ -1,10 +1,14 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { diffLists, writeList } from './check-api.ts'
 import { findBrokenLinks, findDecisionProblems } from './check-docs.ts'
 import { writeFull, writeIndex } from './check-llms.ts'
 import { missingEntries } from './check-lock.ts'
+import { findNameProblems } from './check-names.ts'
 import { findSizeProblems } from './check-size.ts'
-import { findMentioned, findUndocumented, findUndocumentedExports } from './lib/documented.ts'
+import { listFiles, root } from './lib/files.ts'
+import { findOrphans, findPageProblems } from './lib/pages.ts'
 
 describe('check-size', () => {
   it('stops source at 400 lines and tests at 600', () => {
@@ -79,6 +83,56 @@ describe('check-docs', () => {
   })
 })
 
+describe('check-docs, of pages', () => {
+  const fine = '# Stores\n\nA store keeps data. You choose one.\n'
+
+  it('accepts a page with a title and a sentence, in a folder with a role', () => {
+    expect(findPageProblems('docs/guide/stores.md', fine)).toEqual([])
+    expect(findPageProblems('docs/glossary.md', '# Words\n\n`words` of all pages:\n\n- store\n')).toEqual([])
+  })
+
+  it('finds a page without a title, without a first sentence, too long, or in a folder without a role', () => {
+    const first = (path: string, text: string) => findPageProblems(path, text).map(line => line.split('; ')[0])
+    expect(first('docs/guide/a.md', fine.slice(2))).toEqual(['docs/guide/a.md:1: a page starts with its title, as "# Title"'])
+    for (const block of ['## Use', '- one. two.', '```sh\nls\n```', '| a. |', 'No end'])
+      expect(first('docs/guide/a.md', `# A\n\n${block}\n`)).toEqual([
+        expect.stringContaining('docs/guide/a.md:3: after the title'),
+      ])
+    expect(first('docs/guide/a.md', `${fine}${'x\n'.repeat(248)}`)).toEqual(['docs/guide/a.md:251: 251 lines, at most 250'])
+    expect(first('docs/notes/a.md', fine)).toEqual(['docs/notes/a.md: docs/notes/ has no role'])
+    expect(first('docs/a.md', fine)).toEqual(['docs/a.md: docs/a.md has no role'])
+  })
+
+  it('finds pages that no link from the index reaches, directly or by way of others', () => {
+    const pages = new Map([
+      ['docs/index.md', '[a](guide/a.md)'],
+      ['docs/guide/a.md', '[b](../reference/b.md#there) [web](https://example.com)'],
+      ['docs/reference/b.md', ''],
+      ['docs/reference/c.md', '[a](../guide/a.md)'],
+    ])
+    expect(findOrphans(pages).map(line => line.split(':')[0])).toEqual(['docs/reference/c.md'])
+  })
+})
+
+describe('check-names', () => {
+  const found = (path: string, source: string) => findNameProblems(path, source).map(line => /"(\w+)" has/.exec(line)?.[1])
+
+  it('finds listed words inside identifiers, in all their forms, once for each name of a file', () => {
+    const source = 'const { httpDoor } = a\nhttpDoor(b)\nclass SeatedGuest { #dooms = 1; #doomed = 2 }\n'
+    expect(found('src/core/a.ts', source)).toEqual(['httpDoor', 'SeatedGuest', 'doomed'])
+    expect(findNameProblems('src/core/a.ts', source)[0]).toMatch(/^src\/core\/a\.ts:1: .*; say what it is: acceptor/)
+  })
+
+  it('leaves strings, comments and words that only begin alike', () => {
+    expect(found('src/core/a.ts', "// a door\nconst indoors = 'door' + doormat + facet\n")).toEqual([])
+  })
+
+  it('finds them in file names, and lets deprecated aliases be in their file', () => {
+    expect(findNameProblems('src/core/front-door.ts', '')).toHaveLength(1)
+    expect(found('src/server/api.ts', 'interface A { door: B; seat: C }')).toEqual(['seat'])
+  })
+})
+
 describe('check-lock', () => {
   it('adds the platform packages that the registry did not offer', () => {
     const packages = {
@@ -130,57 +184,11 @@ describe('check-llms', () => {
   })
 })
 
-describe('check-api, of options', () => {
-  const files: Readonly<Record<string, string>> = {
-    'src/a/index.ts': "export type { AOptions } from './options.ts'\nexport type { Alias } from './options.ts'\n",
-    'src/a/options.ts': [
-      "import type { Base } from '../b/base.ts'",
-      'export interface AOptions extends Omit<Base, "x"> {',
-      '  /** Told. */',
-      '  readonly told?: string',
-      '  readonly silent?: { readonly inner: string }',
-      '  /** Both. */',
-      '  call(a: string): void',
-      '  call(a: number): void',
-      '}',
-      'export type Alias = Base & string',
-      '',
-    ].join('\n'),
-    'src/b/base.ts': 'export interface Base {\n  readonly inherited?: string\n}\n',
-  }
-
-  it('finds members without a comment through re-exports, aliases and what is extended, each with its line', () => {
-    const read = (file: string): string | undefined => files[file]
-    expect(findUndocumented('AOptions', 'src/a/index.ts', read).map(line => line.split(' has ')[0])).toEqual([
-      'src/b/base.ts:2: Base.inherited',
-      'src/a/options.ts:5: AOptions.silent',
-    ])
-    expect(findUndocumented('Alias', 'src/a/index.ts', read)).toHaveLength(1)
-    expect(findUndocumented('Missing', 'src/a/index.ts', read)).toEqual([])
-  })
-})
-
-describe('check-api, of exports', () => {
-  it('finds a public name whose declaration has no comment, wherever it is declared', () => {
-    const files: Readonly<Record<string, string>> = {
-      'src/a/index.ts': "export { told, silent as mute } from './b.ts'\n/** Told here. */\nexport function own() {}\n",
-      'src/a/b.ts': '/** Told. */\nexport const told = 1\nexport class silent {}\n',
-    }
-    expect(findUndocumentedExports(['told', 'mute', 'own'], 'src/a/index.ts', file => files[file])).toEqual([
-      'src/a/b.ts:3: mute has no doc comment, and is public',
-    ])
-  })
-
-  it('finds the options that a public type mentions, in itself and in what it extends', () => {
-    const files: Readonly<Record<string, string>> = {
-      'src/a/index.ts': "export type { Context } from './b.ts'\n",
-      'src/a/b.ts':
-        "import type { Base } from './c.ts'\nexport interface Context extends Base {\n  ask(options: AskOptions): Other\n}\n",
-      'src/a/c.ts': 'export interface Base {\n  tell(options?: TellOptions): void\n}\n',
-    }
-    expect(findMentioned('Context', 'src/a/index.ts', file => files[file], /Options$/)).toEqual([
-      { name: 'AskOptions', file: 'src/a/b.ts' },
-      { name: 'TellOptions', file: 'src/a/c.ts' },
-    ])
+describe('tests', () => {
+  it('wait for what comes as long as a busy machine needs: `until` of test/until.ts, not the second of `vi.waitFor`', () => {
+    const hasty = listFiles(['src', 'test', 'scripts', 'examples'], /\.ts$/).filter(
+      path => path !== 'test/until.ts' && /\bvi\.wait(?:For|Until)\(/.test(readFileSync(join(root, path), 'utf8')),
+    )
+    expect(hasty).toEqual([])
   })
 })

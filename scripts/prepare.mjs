@@ -18,8 +18,8 @@ function build() {
   if (major < 22 || (major === 22 && minor < 18)) {
     console.error(
       [
-        `Vivarium is built where it is installed from a git address, and that needs Node 22.18 or newer; this is ${process.versions.node}.`,
-        'Its dev dependency `node` brings one where install scripts may run. Else use a newer Node (npx -p node@24 npm install …),',
+        `Installing Vivarium from a git address builds it, which requires Node 22.18 or newer; this is Node ${process.versions.node}.`,
+        'Use a newer Node (npx -p node@24 npm install …), allow install scripts, so that its dev dependency `node` provides one,',
         'or pack it in a clone (npm ci && npm pack) and install the tarball.',
       ].join('\n'),
     )

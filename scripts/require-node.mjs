@@ -9,13 +9,13 @@ if (found[0] < needed[0] || (found[0] === needed[0] && found[1] < needed[1])) {
   console.error(
     [
       'Vivarium needs Node ' + needed.join('.') + ' or newer; this is ' + process.version + ' (' + process.execPath + ').',
-      'You do not have to change your own Node: the dev dependency `node` brings version 24, and npm scripts find it first.',
-      'It is not there, so either the packages are not installed, or its install script was not allowed to run:',
+      'You do not have to change your own Node: the dev dependency `node` installs version 24, and npm scripts use it.',
+      'It is missing here: either the packages are not installed, or its install script did not run. Run one of:',
       '',
-      '  npm ci                  installs everything, that Node included',
-      '  npm rebuild node        only runs its install script again',
+      '  npm ci                  installs everything, including that Node',
+      '  npm rebuild node        runs its install script again',
       '',
-      'And start scripts by `npm run …` (or `npx …`), not by `node scripts/…`, so that it is found.',
+      'Start scripts with `npm run …` or `npx …`, not with `node scripts/…`, so that they use it.',
     ].join('\n'),
   )
   process.exit(1)

@@ -1,5 +1,5 @@
 /** A client made of bare frames: says what a test tells it to say, and writes down what comes back. */
-import type { Door } from '../src/jsonrpc/connection.ts'
+import type { Acceptor } from '../src/jsonrpc/connection.ts'
 import { isRecord } from '../src/jsonrpc/message.ts'
 import { officialRevisions, type RevisionId, revisionById } from '../src/revisions/index.ts'
 import { memoryPair } from '../src/transports/memory.ts'
@@ -28,13 +28,13 @@ export function envelope(revision: RevisionId): Frame {
 }
 
 /** Connects in memory and, where the wire has one, makes the handshake; without `ready` only its first half. */
-export async function rawWire(door: Door, revision: RevisionId, ready = true): Promise<RawWire> {
+export async function rawWire(acceptor: Acceptor, revision: RevisionId, ready = true): Promise<RawWire> {
   const [near, far] = memoryPair()
   const heard: Frame[] = []
   const taken = new Set<Frame>()
   const wake: (() => void)[] = []
   let nextId = 100
-  door.accept(far)
+  acceptor.accept(far)
   await near.start({
     frame: text => {
       heard.push(JSON.parse(text))
@@ -95,8 +95,8 @@ async function hello(wire: RawWire, revision: RevisionId, ready: boolean): Promi
 }
 
 /** What a server declares at a revision, by whatever way the wire has to ask. */
-export async function declaredAt(door: Door, revision: RevisionId): Promise<Frame> {
-  const wire = await rawWire(door, revision)
+export async function declaredAt(acceptor: Acceptor, revision: RevisionId): Promise<Frame> {
+  const wire = await rawWire(acceptor, revision)
   const hello =
     revisionById(revision).era === 'request' ? (await wire.ask('server/discover'))['result'] : wire.heard[0]?.['result']
   return ((hello as Frame)['capabilities'] ?? {}) as Frame

@@ -109,7 +109,7 @@ export function post(server: Server, body: Frame, headers: Record<string, string
       closed: false,
       onClose: () => {},
     }
-    server.door.deliver(JSON.stringify(body), caller, lane)
+    server.acceptor.deliver(JSON.stringify(body), caller, lane)
   })
 }
 

@@ -206,7 +206,7 @@ it('streams whose process was killed are replayed by another, and end with the w
     elsewhere.cut()
   }
   await dying.kill()
-  const words = { id: 7, error: { message: expect.stringContaining('The process that ran this call has gone') } }
+  const words = { id: 7, error: { message: expect.stringContaining('The process that ran this call ended') } }
   const rests = await Promise.all(calls.map(async ({ headers }) => (await streamFrom(one.url, headers)).all()))
   expect(rests).toMatchObject(sessionRevisions.map(() => [step(2), words]))
 })
@@ -220,7 +220,7 @@ it('a task whose process was killed fails, for those who ask and for those who w
     (await send(one.url, { id: 4, method, params: { taskId } }, session)).json()
   const waiting = asked('tasks/result')
   await dying.kill()
-  const gone = expect.stringContaining('The process that worked on this task has gone')
+  const gone = expect.stringContaining('The process that ran this task has ended')
   while (resultOf(await asked('tasks/get'))['status'] === 'working') await wait(100)
   expect(resultOf(await asked('tasks/get'))).toMatchObject({ status: 'failed', statusMessage: gone })
   expect(await waiting).toMatchObject({ error: { message: gone } })

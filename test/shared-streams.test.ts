@@ -173,7 +173,7 @@ describe.each([
       call.cut()
       clock.advance(7_000)
       const rest = await streamOf(other.server, 'GET', back(headers, call.lastId))
-      const words = { id: 7, error: { code: -32603, message: expect.stringMatching(/process that ran this call has gone/) } }
+      const words = { id: 7, error: { code: -32603, message: expect.stringMatching(/process that ran this call ended/) } }
       expect(await rest.all()).toMatchObject([words])
       expect(await (await streamOf(other.server, 'GET', back(headers, rest.lastId))).all()).toEqual([])
     })
@@ -186,7 +186,9 @@ describe.each([
       await call.next()
       const rest = streamOf(other.server, 'GET', back(headers, call.lastId))
       await one.server.close()
-      expect(await (await rest).all()).toMatchObject([{ id: 7, error: { message: expect.stringContaining('has gone') } }])
+      expect(await (await rest).all()).toMatchObject([
+        { id: 7, error: { message: expect.stringContaining('ended before it sent a response') } },
+      ])
     })
   })
 

@@ -219,7 +219,7 @@ function leave(server: Server, headers: Record<string, string>): Promise<number>
   return new Promise(resolve => {
     const caller = { carrier: 'http' as const, connection: {}, header: (name: string) => headers[name] }
     const done = (hints?: { status?: number }): void => resolve(hints?.status ?? 0)
-    server.door.leave(caller, { send: (_, hints) => done(hints), end: done, closed: false, onClose: () => {} })
+    server.acceptor.leave(caller, { send: (_, hints) => done(hints), end: done, closed: false, onClose: () => {} })
   })
 }
 
@@ -229,7 +229,7 @@ function gather(server: Server, body: Frame, headers: Record<string, string>) {
   const first = Promise.withResolvers<Frame>()
   const all = new Promise<{ heard: Frame[] }>(resolve => {
     const caller = { carrier: 'http' as const, connection: {}, header: (name: string) => headers[name] }
-    server.door.deliver(JSON.stringify(body), caller, {
+    server.acceptor.deliver(JSON.stringify(body), caller, {
       send: (frame, hints) => {
         heard.push(JSON.parse(frame))
         first.resolve(heard[0] as Frame)
@@ -248,7 +248,7 @@ function listen(server: Server, headers: Record<string, string>) {
   const left: Frame[] = []
   const waiting: ((frame: Frame) => void)[] = []
   const caller = { carrier: 'http' as const, connection: {}, header: (name: string) => headers[name] }
-  server.door.listen(caller, {
+  server.acceptor.listen(caller, {
     send: frame => {
       const next = waiting.shift()
       if (next === undefined) left.push(JSON.parse(frame))

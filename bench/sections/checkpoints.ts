@@ -34,7 +34,7 @@ export async function measureCheckpoints({ quick }: Options, row: (row: Checkpoi
   const store = await openStore(`sqlite:${join(folder, 'state.db')}`)
   try {
     const port = {
-      keeper: () => 'host' as const,
+      holder: () => 'host' as const,
       rollsBack: () => true,
       ask: async (_: string, __: string, checkpoint: string) => ({ success: true, checkpoint }),
     }

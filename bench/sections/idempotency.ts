@@ -63,12 +63,15 @@ async function both(options: Options, url: string): Promise<Omit<KeyRow, 'store'
   }
 }
 
-/** Calls under new keys. One caller's share of a store in memory holds two rounds of them at most, so that each begins with an empty one. */
+/** New keys that one caller's share of a store in memory has room for, and some to spare. */
+const MOST_FRESH = 60_000
+
+/** Calls under new keys. In memory each round begins with an empty store, and ends early where a caller's share would be full. */
 export async function freshRound(bench: KeyedCalls, url: string, ms: number): Promise<Round> {
   if (url !== 'memory:') return await bench.round(ms, true, false)
   const anew = await openKeyedCalls(url)
   try {
-    return await anew.round(ms, true, false)
+    return await anew.round(ms, true, false, MOST_FRESH)
   } finally {
     await anew.close()
   }
@@ -115,7 +118,7 @@ export async function openKeyedCalls(url: string | undefined) {
   server.tool('create', { input: { type: 'object' } }, () => 'created')
   const waiting = new Map<number, () => void>()
   let hear: (text: string) => void = () => {}
-  server.door.accept({
+  server.acceptor.accept({
     carrier: 'memory',
     start: sink => {
       hear = text => sink.frame(text)
@@ -146,14 +149,14 @@ export async function openKeyedCalls(url: string | undefined) {
       ? (await store.pragmas()).transactions
       : undefined
   return {
-    round: async (ms: number, keyed: boolean, repeat: boolean): Promise<Round> => {
+    round: async (ms: number, keyed: boolean, repeat: boolean, most = Number.POSITIVE_INFINITY): Promise<Round> => {
       const before = await transactions()
       const cpu = process.cpuUsage()
       const began = performance.now()
       const until = began + ms
       let calls = 0
       const worker = async (lane: number): Promise<void> => {
-        while (performance.now() < until) {
+        while (performance.now() < until && calls < most) {
           await call(keyed ? (repeat ? `lane-${lane}` : `key-${id}`) : undefined)
           calls++
         }

@@ -50,7 +50,7 @@ async function open() {
   const facts = { description: 'Does one of five hundred things, like all the others', input, scopes: ['tickets:write'] }
   for (let tool = 0; tool < TOOLS; tool++) server.tool(`tool_${tool}`, { ...facts, idempotent: tool % 2 === 0 }, () => 'done')
   const [near, far] = memoryPair()
-  server.door.accept(far)
+  server.acceptor.accept(far)
   let heard: (text: string) => void = () => {}
   await near.start({ frame: text => heard(text), fault: () => {}, closed: () => {} })
   const meta = {

@@ -33,7 +33,7 @@ interface Parts {
 const localZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone
 
 export function openCalendar({ file, zone = localZone(), clock = realClock }: CalendarOptions): CalendarServer {
-  if (!isZone(zone)) throw new Error(`There is no zone "${zone}". Give one such as Europe/Berlin`)
+  if (!isZone(zone)) throw new Error(`The time zone "${zone}" does not exist. Use one such as Europe/Berlin`)
   const book = openBook(file)
   const server = createServer({
     name: 'calendar',
@@ -113,7 +113,7 @@ function wordsFor({ event: { title, place, zone, description }, begins, at }: Du
 
 const time = z.iso
   .datetime({ local: true, offset: true })
-  .describe('Such as 2026-01-23T10:30:00; with Z or +01:00 it is that moment')
+  .describe('Such as 2026-01-23T10:30:00, in the zone of the event, or with an offset (Z, +01:00)')
 const repeat = z.object({
   every: z.enum(['day', 'week']),
   interval: z.int().min(1).max(1000).optional(),
@@ -130,13 +130,13 @@ function offerEvents(server: Server, { book, zone, clock, changed }: Parts): voi
   server.tool(
     'add_event',
     {
-      description: 'Puts an event into the calendar, with a reminder if wanted',
+      description: 'Adds an event to the calendar, optionally with a reminder',
       input: z.object({
         title: z.string().trim().min(1).max(500),
         start: time,
-        zone: z.string().refine(isZone, 'There is no such zone').default(zone),
+        zone: z.string().refine(isZone, 'The time zone does not exist').default(zone),
         minutes: z.int().min(0).max(100_000).default(60),
-        remind: z.int().min(0).max(100_000).optional().describe('So many minutes before it begins'),
+        remind: z.int().min(0).max(100_000).optional().describe('Minutes before the event begins'),
         place: z.string().max(500).optional(),
         description: z.string().max(5000).optional(),
         repeat: repeat.optional(),
@@ -145,7 +145,8 @@ function offerEvents(server: Server, { book, zone, clock, changed }: Parts): voi
       undo: { tool: 'remove_event', arguments: ({ result }) => result && { uid: result.uid } },
     },
     ({ start, ...rest }, ctx) => {
-      if (book.all().length >= mostEvents) throw ctx.problem('QUOTA_EXHAUSTED', `A calendar holds ${mostEvents} events`)
+      if (book.all().length >= mostEvents)
+        throw ctx.problem('QUOTA_EXHAUSTED', `The calendar is full: it holds at most ${mostEvents} events`)
       const wall = wallIn(start, rest.zone)
       const uid = randomUUID()
       book.put(JSON.parse(JSON.stringify({ ...rest, uid, start: wall })), clock.now())
@@ -156,7 +157,7 @@ function offerEvents(server: Server, { book, zone, clock, changed }: Parts): voi
   server.tool(
     'list_events',
     {
-      description: 'What happens in the next days',
+      description: 'Lists the events of the next days',
       input: z.object({ from: time.optional(), days: z.int().min(1).max(366).default(7) }),
       output: z.object({
         events: z.array(z.object({ uid: z.string(), title: z.string(), begins: z.string(), local: z.string() })),
@@ -185,7 +186,7 @@ function offerEvents(server: Server, { book, zone, clock, changed }: Parts): voi
   server.tool(
     'remove_event',
     {
-      description: 'Takes an event out of the calendar, all of its repetitions too',
+      description: 'Removes an event and all its repetitions from the calendar',
       input: z.object({ uid: z.string() }),
       output: z.object({ removed: z.string(), ics: z.string() }),
       annotations: { destructiveHint: true },
@@ -194,7 +195,7 @@ function offerEvents(server: Server, { book, zone, clock, changed }: Parts): voi
     ({ uid }, ctx) => {
       const removed = book.remove(uid)
       if (removed === undefined)
-        throw ctx.problem('RESOURCE_NOT_FOUND', 'There is no such event', { suggestion: 'Look with list_events' })
+        throw ctx.problem('RESOURCE_NOT_FOUND', 'The event does not exist', { suggestion: 'Look with list_events' })
       changed()
       return { removed: removed.title, ics: writeCalendar([removed], clock.now()) }
     },
@@ -212,14 +213,14 @@ function offerIcs(server: Server, { book, zone, clock, changed }: Parts): void {
   server.tool(
     'import_ics',
     {
-      description: 'Takes over the events of an iCalendar file; those with a known UID are replaced',
+      description: 'Imports the events of an iCalendar file; events with a known UID are replaced',
       input: z.object({ text: z.string().max(1_000_000) }),
       output: z.object({ imported: z.number(), skipped: z.array(z.object({ title: z.string(), reason: z.string() })) }),
     },
     ({ text }, ctx) => {
       const { events, skipped } = readCalendar(text, zone)
       if (book.all().length + events.length > mostEvents)
-        throw ctx.problem('QUOTA_EXHAUSTED', `A calendar holds ${mostEvents} events`)
+        throw ctx.problem('QUOTA_EXHAUSTED', `The calendar is full: it holds at most ${mostEvents} events`)
       for (const event of events) book.put(event, clock.now())
       changed()
       return { imported: events.length, skipped: [...skipped] }

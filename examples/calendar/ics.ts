@@ -52,10 +52,10 @@ const saidIn = (lines: readonly Line[], name: string): string | undefined => fin
 
 function eventOf({ own, alarm }: Block, standard: string): CalendarEvent {
   const foreign = ['RDATE', 'EXDATE', 'RECURRENCE-ID', 'EXRULE'].find(name => find(own, name) !== undefined)
-  if (foreign !== undefined) throw new Unknown(`${foreign} is not known here`)
+  if (foreign !== undefined) throw new Unknown(`${foreign} is not supported`)
   const uid = saidIn(own, 'UID')
   const begin = find(own, 'DTSTART')
-  if (uid === undefined || uid === '' || begin === undefined) throw new Unknown('It has no UID or no DTSTART')
+  if (uid === undefined || uid === '' || begin === undefined) throw new Unknown('UID or DTSTART is missing')
   const { wall: start, zone } = timeOf(begin, standard)
   const [place, description] = [saidIn(own, 'LOCATION'), saidIn(own, 'DESCRIPTION')]
   const rule = saidIn(own, 'RRULE')
@@ -77,9 +77,9 @@ function timeOf({ params, value }: Line, standard: string): { readonly wall: str
   const [, year, month, day, hour = '00', minute = '00', second = '00', utc] =
     /^(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z?))?$/.exec(value) ?? []
   const wall = `${year}-${month}-${day}T${hour}:${minute}:${second}`
-  if (Number.isNaN(plain(wall))) throw new Unknown('A time in it is none')
+  if (Number.isNaN(plain(wall))) throw new Unknown('A time is not valid')
   const zone = utc === 'Z' ? 'UTC' : (params.get('TZID') ?? standard)
-  if (!isZone(zone)) throw new Unknown(`The zone ${zone.slice(0, 60)} is not known`)
+  if (!isZone(zone)) throw new Unknown(`The time zone ${zone.slice(0, 60)} does not exist`)
   return { wall, zone }
 }
 
@@ -97,7 +97,7 @@ function lengthOf(own: readonly Line[], begin: Line, start: string, zone: string
 /** In minutes. */
 function durationOf(value: string): number {
   const match = /^([+-]?)P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$/.exec(value)
-  if (match === null) throw new Unknown(`${value.slice(0, 40)} is no duration`)
+  if (match === null) throw new Unknown(`${value.slice(0, 40)} is not a duration`)
   const [weeks, days, hours, minutes, seconds] = match.slice(2).map(part => Number(part ?? 0)) as [
     number,
     number,
@@ -124,10 +124,10 @@ function repeatOf(rule: string, zone: string): Repeat {
   const wrong = days?.some(day => !weekdays.some(known => known === day)) === true || (days !== undefined && every === 'day')
   const week = parts.get('WKST') ?? 'MO'
   if (strange !== undefined || every === undefined || wrong || week !== 'MO')
-    throw new Unknown(`It repeats by ${rule.slice(0, 100)}, which is not known here`)
+    throw new Unknown(`The repetition rule ${rule.slice(0, 100)} is not supported`)
   const [interval, count] = ['INTERVAL', 'COUNT'].map(name => (parts.has(name) ? Number(parts.get(name)) : undefined))
   if ([interval, count].some(number => number !== undefined && !(Number.isInteger(number) && number > 0)))
-    throw new Unknown('INTERVAL or COUNT is no number')
+    throw new Unknown('INTERVAL or COUNT is not a number')
   const until = parts.get('UNTIL')
   return {
     every,

@@ -4,11 +4,11 @@ import { parseArgs } from 'node:util'
 export const usage = `Usage: everything-server [--port N] [--host NAME] [--auth none]
        everything-server --stdio
 
-  --port N      Serve over HTTP on this port; 0 takes any free one. Default 7420
-  --host NAME   The address to listen on. Default 127.0.0.1
-  --auth none   Needed for a --host that others can reach: anybody may call
-  --stdio       Serve one client on standard input and output instead
-  --help        Show this`
+  --port N      Serve over HTTP on this port; 0 takes a free one (default: 7420)
+  --host NAME   Listen on this address (default: 127.0.0.1)
+  --auth none   Accept every caller; required for a --host that others can reach
+  --stdio       Serve one client over standard input and output instead
+  --help        Print this help`
 
 export type Choice =
   | { readonly mode: 'help' }
@@ -31,7 +31,7 @@ export function choose(args: readonly string[]): Choice {
   if (help) return { mode: 'help' }
   if (stdio) {
     const idle = (['port', 'host', 'auth'] as const).find(name => values[name] !== undefined)
-    if (idle !== undefined) throw new TypeError(`--stdio listens nowhere: leave out --${idle}`)
+    if (idle !== undefined) throw new TypeError(`--stdio and --${idle} cannot be used together. Remove one of them`)
     return { mode: 'stdio' }
   }
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) {

@@ -47,5 +47,5 @@ async function addWithModel(ctx: Context): Promise<string> {
     }))
     messages.push({ role: 'user', content: results })
   }
-  return 'The model did not come to an end'
+  return 'The model did not finish'
 }

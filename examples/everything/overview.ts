@@ -3,7 +3,7 @@ import type { Client } from 'vivarium/client'
 
 export async function* overview(mcp: Client): AsyncGenerator<string, void, undefined> {
   const { server, capabilities, instructions } = mcp
-  yield `${server?.title ?? server?.name ?? 'A server without a name'} ${server?.version ?? ''}`.trimEnd()
+  yield `${server?.title ?? server?.name ?? 'Unnamed server'} ${server?.version ?? ''}`.trimEnd()
   yield `speaks ${mcp.revision}, has ${Object.keys(capabilities).join(', ') || 'no capabilities'}`
   if (instructions !== undefined) yield instructions
   if (capabilities['tools'] !== undefined) yield* section('Tools', mcp.tools(), ({ name, description }) => [name, description])

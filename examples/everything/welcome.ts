@@ -38,7 +38,7 @@ Call a tool by hand:
 
 ${curl(url)}
 
-Ctrl+C ends it.`
+Press Ctrl-C to end.`
 }
 
 function curl(url: string): string {

@@ -18,10 +18,10 @@ export async function readFileIn(place: string): Promise<string | null> {
   }
   try {
     const { size } = await file.stat()
-    if (size > most) throw problem('PAYLOAD_TOO_LARGE', `${place} has ${size} bytes, and files may have ${most}`)
+    if (size > most) throw problem('PAYLOAD_TOO_LARGE', `${place} has ${size} bytes, more than ${most} (the limit)`)
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await file.readFile())
   } catch (error) {
-    if (error instanceof TypeError) throw problem('NO_TEXT', `${place} holds no text in UTF-8`)
+    if (error instanceof TypeError) throw problem('NO_TEXT', `${place} is not a UTF-8 text file`)
     throw error
   } finally {
     await file.close()

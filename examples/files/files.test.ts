@@ -218,7 +218,7 @@ test('what somebody else has changed is not overwritten by going back', async ()
   await mcp.callTool('write_file', { path: 'src/main.ts', content: 'mine' })
   writeFileSync(main, 'theirs')
   const back = await live.rollback('files.edit', first)
-  expect(back).toMatchObject({ success: false, reason: expect.stringContaining('somebody else has changed it') })
+  expect(back).toMatchObject({ success: false, reason: expect.stringContaining('was changed by somebody else') })
   expect(readFileSync(main, 'utf8')).toBe('theirs')
 })
 

@@ -105,7 +105,7 @@ function offerEditing(server: Server, place: Placing, journal: Journal): void {
   editing.tool(
     'write_file',
     {
-      description: 'Writes a text file, or replaces it as a whole',
+      description: 'Writes a text file, or replaces all of it',
       input: z.object({ path, content: z.string().max(1_000_000) }),
       output: edited,
       annotations,
@@ -119,7 +119,7 @@ function offerEditing(server: Server, place: Placing, journal: Journal): void {
   editing.tool(
     'edit_file',
     {
-      description: 'Replaces a text that occurs once in a file',
+      description: 'Replaces a text that occurs exactly once in a file',
       input: z.object({ path, find: z.string().min(1), replace: z.string().max(1_000_000) }),
       output: edited,
       annotations,
@@ -133,7 +133,7 @@ function offerEditing(server: Server, place: Placing, journal: Journal): void {
         const at = before.indexOf(find)
         if (at === -1 || before.includes(find, at + 1))
           throw ctx.problem('INVALID_INPUT', `The text occurs ${at === -1 ? 'nowhere' : 'more than once'} in ${found}`, {
-            suggestion: 'Read the file, and give as much of it as makes the text occur once',
+            suggestion: 'Read the file, and pass enough context that the text occurs exactly once',
           })
         const after = before.slice(0, at) + replace + before.slice(at + find.length)
         return saved(ctx, found, await journal.edit(found, before, after))
@@ -141,18 +141,18 @@ function offerEditing(server: Server, place: Placing, journal: Journal): void {
     },
   )
   // A set of its own, because it asks for no scope: leave was given for the edit.
-  const undoing = server.featureSet('files.undo', { description: 'Takes edits back' })
+  const undoing = server.featureSet('files.undo', { description: 'Undoes edits' })
   undoing.tool(
     'undo_edit',
     {
-      description: 'Takes one edit back, if nothing has changed the file since',
-      input: z.object({ checkpoint: z.string().describe('As the edit has told it') }),
+      description: 'Undoes one edit, if the file has not changed since',
+      input: z.object({ checkpoint: z.string().describe('The id that the edit returned') }),
       output: edited,
       annotations: { destructiveHint: true },
     },
     async ({ checkpoint }, ctx) => {
       const reverted = await inTurn(() => journal.revert(checkpoint))
-      if (reverted === undefined) throw ctx.problem('CHECKPOINT_NOT_FOUND', 'There is no such edit, or none any more')
+      if (reverted === undefined) throw ctx.problem('CHECKPOINT_NOT_FOUND', 'The edit does not exist or has been undone')
       return reverted
     },
   )

@@ -139,8 +139,8 @@ async function expect(path: string, contents: readonly Content[]): Promise<void>
 }
 
 function changed(path: string): Problem {
-  return problem('FILE_CHANGED', `${path} is not what this server made of it: somebody else has changed it since`, {
-    suggestion: 'Look at the file, and set right by hand what should go back',
+  return problem('FILE_CHANGED', `${path} was changed by somebody else after this edit, so the edit is not undone`, {
+    suggestion: 'Look at the file, and undo the edit by hand',
     actor: 'user',
   })
 }

@@ -19,14 +19,14 @@ export async function placeOf(given: string, { folders, except }: Bounds): Promi
   const real = await Promise.all(folders.map(folder => realpath(folder).catch(() => undefined)))
   const roots = real.filter(folder => folder !== undefined)
   const [first] = roots
-  if (first === undefined) throw outside(given, 'there is no folder to work in')
-  if (given === '' || given.length > 4096 || given.includes('\0')) throw outside(given, 'it is no path')
+  if (first === undefined) throw outside(given, 'the client has not shared a folder')
+  if (given === '' || given.length > 4096 || given.includes('\0')) throw outside(given, 'it is not a path')
   const place = await canonical(resolve(first, given))
-  if (place === undefined) throw outside(given, 'the folder that it names is not there, or it is a link that leads nowhere')
-  if (!roots.some(root => isWithin(root, place))) throw outside(given, `it leads out of ${roots.join(', ')}`)
+  if (place === undefined) throw outside(given, 'its folder does not exist, or it is a broken link')
+  if (!roots.some(root => isWithin(root, place))) throw outside(given, `it is outside ${roots.join(', ')}`)
   const kept = await Promise.all(except.map(each => canonical(resolve(each))))
   if (kept.some(each => each !== undefined && isWithin(each, place)))
-    throw outside(given, 'this server keeps its own files there')
+    throw outside(given, 'this server stores its own files there')
   return place
 }
 
@@ -48,7 +48,7 @@ function isWithin(folder: string, place: string): boolean {
 
 /** The place is still what it was when it was found: since then somebody may have been asked, and somebody else may have moved it. */
 export async function checkPlace(place: string): Promise<void> {
-  if ((await canonical(place)) !== place) throw outside(place, 'it has become a link since it was looked at')
+  if ((await canonical(place)) !== place) throw outside(place, 'it was replaced by a link during the call')
 }
 
 /** Opens a plain file, and nothing that a link, a pipe or a device has put in its place. */
@@ -60,7 +60,7 @@ export async function openPlace(place: string): Promise<FileHandle> {
   try {
     await checkPlace(place)
     const [opened, named] = [await file.stat(), await lstat(place)]
-    if (!opened.isFile() || opened.ino !== named.ino || opened.dev !== named.dev) throw outside(place, 'it is no plain file')
+    if (!opened.isFile() || opened.ino !== named.ino || opened.dev !== named.dev) throw outside(place, 'it is not a regular file')
     return file
   } catch (error) {
     await file.close()
@@ -69,12 +69,14 @@ export async function openPlace(place: string): Promise<FileHandle> {
 }
 
 export function missing(place: string): Problem {
-  return problem('RESOURCE_NOT_FOUND', `There is no file ${clipped(place)}`, { suggestion: 'Look with list_files' })
+  return problem('RESOURCE_NOT_FOUND', `The file ${clipped(place)} does not exist`, {
+    suggestion: 'List the files with list_files',
+  })
 }
 
 function outside(given: string, why: string): Problem {
-  return problem('PATH_REFUSED', `${clipped(given)} is out of reach: ${why}`, {
-    suggestion: 'Name a file inside the folders that the client works in',
+  return problem('PATH_REFUSED', `${clipped(given)} cannot be used: ${why}`, {
+    suggestion: 'Use a file inside the folders that the client shares',
     category: 'invalid_input',
   })
 }

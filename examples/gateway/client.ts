@@ -56,7 +56,7 @@ assert.equal((await modern.callTool('bake')).text, 'Bread')
 await Promise.all([modern.close(), older.close()])
 await gateway.close()
 await Promise.all([again, books, art].map(server => server.close()))
-console.log('The gateway does what it should.')
+console.log('All checks of the gateway passed.')
 
 async function namesOf(client: Client): Promise<string[]> {
   const names: string[] = []
@@ -69,5 +69,5 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
     if (await holds()) return
     await sleep(50)
   }
-  assert.fail('It did not come to that within 10 s')
+  assert.fail('The expected state was not reached within 10 s')
 }

@@ -142,7 +142,7 @@ test('a plain host has the tools, and its model by sampling', async () => {
   await mcp.callTool('remember', { text: 'More tea' })
   expect((await mcp.callTool('consolidate_memories')).text).toContain('Merged 2')
   expect((await mcp.callTool('recall', { query: 'tea' })).structured).toEqual({ memories: [{ id: 3, text: 'Tea, twice' }] })
-  expect((await mcp.callTool('forget', { id: 3 })).text).toBe('Forgotten')
+  expect((await mcp.callTool('forget', { id: 3 })).text).toBe('Deleted')
   expect(await mcp.callTool('forget', { id: 3 })).toMatchObject({ isError: true, problem: { code: 'RESOURCE_NOT_FOUND' } })
   expect(await mcp.callTool('remind', { text: 'x' })).toMatchObject({ isError: true, problem: { code: 'INVALID_INPUT' } })
 })

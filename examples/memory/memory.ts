@@ -23,7 +23,7 @@ export function openMemory({ file, clock = realClock }: MemoryOptions): MemorySe
   const server = createServer({
     name: 'memory',
     version: '1.0.0',
-    instructions: 'Keep what should be known later with remember, and look with recall before you say that you do not know.',
+    instructions: 'Save what you should know later with remember. Search with recall before you say that you do not know.',
     store: `sqlite:${file}.events`,
     clock,
   })
@@ -47,8 +47,8 @@ function offerTools(server: Server, memories: Memories): void {
   server.tool(
     'remember',
     {
-      description: 'Keeps something for later conversations',
-      input: z.object({ text: z.string().trim().min(1).max(2000).describe('One fact, said so that it can be understood alone') }),
+      description: 'Saves a fact for later conversations',
+      input: z.object({ text: z.string().trim().min(1).max(2000).describe('One fact, understandable without context') }),
       output: memory.extend({ known: z.boolean() }),
       annotations: { idempotentHint: true, destructiveHint: false },
       // What was known before is not forgotten by undoing.
@@ -59,7 +59,7 @@ function offerTools(server: Server, memories: Memories): void {
   server.tool(
     'recall',
     {
-      description: 'Finds what was remembered, by the words in it',
+      description: 'Finds memories by their words',
       input: z.object({ query: z.string().max(1000), limit: z.int().min(1).max(50).default(10) }),
       output: z.object({ memories: z.array(memory) }),
       annotations: { readOnlyHint: true },
@@ -68,16 +68,16 @@ function offerTools(server: Server, memories: Memories): void {
   )
   server.tool(
     'forget',
-    { description: 'Forgets one memory', input: z.object({ id: z.int() }), annotations: { destructiveHint: true } },
+    { description: 'Deletes one memory', input: z.object({ id: z.int() }), annotations: { destructiveHint: true } },
     ({ id }, ctx) => {
-      if (memories.forget(id)) return 'Forgotten'
-      throw ctx.problem('RESOURCE_NOT_FOUND', `There is no memory ${id}`, { suggestion: 'Look for it with recall' })
+      if (memories.forget(id)) return 'Deleted'
+      throw ctx.problem('RESOURCE_NOT_FOUND', `The memory ${id} does not exist`, { suggestion: 'Find its id with recall' })
     },
   )
 }
 
 function offerHooks(server: Server, memories: Memories, tidy: () => void): void {
-  const retrieval = server.featureSet('memory.retrieval', { description: 'Puts memories that matter into each turn' })
+  const retrieval = server.featureSet('memory.retrieval', { description: 'Adds relevant memories to each turn' })
   retrieval.beforeInference(({ userMessage }) => {
     const found = memories.recall(userMessage ?? '', 5)
     if (found.length === 0) return undefined
@@ -87,7 +87,7 @@ function offerHooks(server: Server, memories: Memories, tidy: () => void): void 
       metadata: { memories: found.map(({ id }) => id) },
     }
   })
-  const extraction = server.featureSet('memory.extraction', { description: 'Learns what users say of themselves' })
+  const extraction = server.featureSet('memory.extraction', { description: 'Learns what users say about themselves' })
   extraction.afterInference(({ userMessage, conversationId }) => {
     for (const fact of factsIn(userMessage ?? '')) memories.remember(fact, conversationId)
     // Not awaited: the host's model is free only when this hook is done.
@@ -121,7 +121,7 @@ function offerConsolidation(server: Server, memories: Memories): () => void {
     const ask = async (prompt: string) =>
       (await consolidation.infer({ messages: prompt, maxTokens: 2000, temperature: 0 })).content
     consolidate(memories, ask)
-      .catch(error => console.error(`memory: not consolidated: ${error instanceof Error ? error.message : error}`))
+      .catch(error => console.error(`memory: consolidation failed: ${error instanceof Error ? error.message : error}`))
       .finally(() => {
         busy = false
       })
@@ -168,23 +168,23 @@ function offerReminders(server: Server, memories: Memories, clock: Clock): () =>
       description: 'Wakes the agent at a time, also after a restart',
       input: z.object({
         text: z.string().trim().min(1).max(2000),
-        at: z.iso.datetime({ offset: true }).optional().describe('When, such as 2026-01-23T10:30:00+01:00'),
-        inMinutes: z.number().positive().max(525_600).optional().describe('Or in how many minutes'),
+        at: z.iso.datetime({ offset: true }).optional().describe('The time, such as 2026-01-23T10:30:00+01:00'),
+        inMinutes: z.number().positive().max(525_600).optional().describe('Or the number of minutes from now'),
       }),
       output: z.object({ id: z.number(), at: z.string() }),
       undo: { tool: 'cancel_reminder', arguments: ({ result }) => result && { id: result.id } },
     },
     ({ text, at, inMinutes }, ctx) => {
       if ((at === undefined) === (inMinutes === undefined))
-        throw ctx.problem('INVALID_INPUT', 'A reminder has one time', { suggestion: 'Give either at or inMinutes' })
+        throw ctx.problem('INVALID_INPUT', 'A reminder needs exactly one time', { suggestion: 'Pass either at or inMinutes' })
       const due = at === undefined ? clock.now() + Math.round((inMinutes ?? 0) * 60_000) : Date.parse(at)
       const made = memories.remind(text, due)
       wait()
       return { id: made.id, at: new Date(due).toISOString() }
     },
   )
-  proactive.tool('cancel_reminder', { description: 'Takes back a reminder', input: z.object({ id: z.int() }) }, ({ id }, ctx) => {
-    if (!memories.cancel(id)) throw ctx.problem('RESOURCE_NOT_FOUND', `No reminder ${id} is to come`)
+  proactive.tool('cancel_reminder', { description: 'Cancels a reminder', input: z.object({ id: z.int() }) }, ({ id }, ctx) => {
+    if (!memories.cancel(id)) throw ctx.problem('RESOURCE_NOT_FOUND', `The reminder ${id} does not exist or is over`)
     wait()
     return 'Cancelled'
   })

@@ -53,4 +53,4 @@ assert.deepEqual(asked, ['Delete shopping?'])
 const gone = await mcp.callTool('delete_note', { name: 'shopping' })
 assert.match(gone.text, /find_notes/)
 
-console.log(`All is well at ${mcp.revision}`)
+console.log(`All checks passed at ${mcp.revision}`)

@@ -55,7 +55,7 @@ export function createNotes(options: NotesOptions = {}): Server {
 
   notes.tool(
     'extend_note',
-    { description: 'Adds a line to a note, and makes it if need be', input: z.object({ name, line: text }) },
+    { description: 'Adds a line to a note, and creates the note if it does not exist', input: z.object({ name, line: text }) },
     async ({ name, line }, ctx) => {
       const before = (await ctx.state.get<Notes>()) ?? {}
       const value = Object.hasOwn(before, name) ? `${before[name]}\n${line}` : line
@@ -67,7 +67,7 @@ export function createNotes(options: NotesOptions = {}): Server {
   notes.tool(
     'find_notes',
     {
-      description: 'Names the notes that hold a text',
+      description: 'Lists the notes that contain a text',
       input: z.object({ text: z.string() }),
       output: z.object({ names: z.array(z.string()) }),
       annotations: { readOnlyHint: true },
@@ -80,11 +80,13 @@ export function createNotes(options: NotesOptions = {}): Server {
 
   notes.tool(
     'delete_note',
-    { description: 'Deletes a note, if the user agrees', input: z.object({ name }) },
+    { description: 'Deletes a note after the user has confirmed', input: z.object({ name }) },
     async ({ name }, ctx) => {
       const before = (await ctx.state.get<Notes>()) ?? {}
       if (!Object.hasOwn(before, name))
-        throw ctx.problem('RESOURCE_NOT_FOUND', `There is no note ${name}`, { suggestion: 'Look with find_notes' })
+        throw ctx.problem('RESOURCE_NOT_FOUND', `The note ${name} does not exist`, {
+          suggestion: 'Look up the name with find_notes',
+        })
       if (!(await ctx.confirm(`Delete ${name}?`))) return 'Kept'
       changed(name, await ctx.state.patch<Notes>([{ op: 'remove', path: `/${name}` }]))
       return 'Deleted'
@@ -97,8 +99,8 @@ export function createNotes(options: NotesOptions = {}): Server {
     ({ name }) => (Object.hasOwn(latest, name) ? latest[name] : undefined),
   )
 
-  server.prompt('summarise', { description: 'Sums up a note', arguments: { name: { required: true } } }, ({ name }) =>
-    [`Sum up this note in one sentence:`, (Object.hasOwn(latest, name) && latest[name]) || '(it is empty)'].join('\n'),
+  server.prompt('summarise', { description: 'Summarizes a note', arguments: { name: { required: true } } }, ({ name }) =>
+    ['Summarize this note in one sentence:', (Object.hasOwn(latest, name) && latest[name]) || '(it is empty)'].join('\n'),
   )
   return server
 }

@@ -30,7 +30,7 @@ try {
   await imported(await run('lab.ts', places.lab, origin), reference)
   const grown = process.memoryUsage().rss - before
   assert(grown < grownAtMost, `The client has grown by ${grown} bytes`)
-  console.log('All is well, and none of it was ever here')
+  console.log('All checks passed, and the data never passed through this client')
 } finally {
   for (const { kill } of servers) await kill()
   rmSync(folder, { recursive: true, force: true })
@@ -71,7 +71,7 @@ async function cutOff(lab: Running, reference: DataReference): Promise<void> {
 
 /** Its successor is asked for the same. */
 async function imported(lab: Running, reference: DataReference): Promise<void> {
-  console.log('A new lab goes on')
+  console.log('A new lab process continues')
   await using mcp = await connect(lab.url)
   const shown = bar('import')
   let first: number | undefined
@@ -85,6 +85,6 @@ async function imported(lab: Running, reference: DataReference): Promise<void> {
   const { imported_resource_id: made, rows_imported: rows } = structured as Record<string, unknown>
   const [checksum] = [reference.checksum ?? []].flat()
   assert.equal(made, `sha256:${checksum?.value}`)
-  assert(first !== undefined && first >= size * 0.6 - repeatedAtMost, `It has begun at ${first}`)
-  console.log(`  It had ${Math.floor((first / size) * 100)} % already; ${Number(rows).toLocaleString('en')} rows, as they were`)
+  assert(first !== undefined && first >= size * 0.6 - repeatedAtMost, `The import started at ${first}`)
+  console.log(`  ${Math.floor((first / size) * 100)} % were already there; ${Number(rows).toLocaleString('en')} rows, unchanged`)
 }

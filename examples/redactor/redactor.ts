@@ -8,7 +8,7 @@ import { kinds, type RedactOptions, redact } from './secrets.ts'
 
 export function createRedactor(options: RedactOptions = {}): Server {
   const server = createServer({ name: 'redactor', version: '1.0.0' })
-  const answers = server.featureSet('redactor.answers', { description: 'Takes secrets out of answers before they are shown' })
+  const answers = server.featureSet('redactor.answers', { description: 'Removes secrets from answers before they are shown' })
   answers.afterInference(
     ({ assistantMessage }) => {
       const { text, redacted } = redact(assistantMessage, options)
@@ -19,7 +19,7 @@ export function createRedactor(options: RedactOptions = {}): Server {
   server.tool(
     'redact_text',
     {
-      description: 'Takes secrets out of a text: keys, tokens, passwords, cards, e-mail addresses',
+      description: 'Removes secrets from a text: keys, tokens, passwords, card numbers, e-mail addresses',
       input: z.object({ text: z.string().max(1_000_000) }),
       output: z.object({ text: z.string(), redacted: z.array(z.object({ kind: z.enum(kinds), count: z.number() })) }),
       annotations: { readOnlyHint: true },

@@ -13,7 +13,7 @@ const list = (name: string) =>
 
 const wanted = list('REDACTOR_KINDS')
 const unknown = wanted?.find(word => !kinds.some(kind => kind === word))
-if (unknown !== undefined) throw new Error(`REDACTOR_KINDS: there is no kind "${unknown}", only ${kinds.join(', ')}`)
+if (unknown !== undefined) throw new Error(`REDACTOR_KINDS: "${unknown}" is not a kind. Use ${kinds.join(', ')}`)
 
 await using server = createRedactor({
   kinds: wanted === undefined ? kinds : kinds.filter(kind => wanted.includes(kind)),

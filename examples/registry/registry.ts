@@ -46,7 +46,7 @@ function list(servers: readonly ServerDetail[], query: URLSearchParams): Answer 
   const limit = Number(query.get('limit') ?? 30)
   const after = Number(query.get('cursor') ?? 0)
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > 100 || !Number.isSafeInteger(after) || after < 0)
-    return { status: 400, body: { error: 'limit must be 1 to 100, and cursor one that this registry gave' } }
+    return { status: 400, body: { error: 'limit must be from 1 to 100, and cursor must come from this registry' } }
   const latest = new Map(servers.map(server => [server.name, server]))
   const search = query.get('search')?.toLowerCase() ?? ''
   const version = query.get('version')

@@ -33,7 +33,7 @@ try {
   await goingOn(mcp)
   await deleting(mcp)
   await mcp.close()
-  console.log('All is well')
+  console.log('All checks passed')
 } finally {
   await tracker.kill()
   rmSync(folder, { recursive: true, force: true })
@@ -41,7 +41,7 @@ try {
 
 /** Scopes: what a call lacks is named, what is asked for may be granted in part. */
 async function rights(mcp: Client): Promise<void> {
-  console.log('Nobody may do anything at first')
+  console.log('At first, nothing is allowed')
   const refused = await mcp.callTool('create_ticket', { title: 'Login fails' })
   assert(refused.isError && refused.problem?.code === 'SCOPE_INSUFFICIENT')
   console.log(`  refused: ${refused.problem.message}`)
@@ -56,7 +56,7 @@ async function rights(mcp: Client): Promise<void> {
 
 /** State: what is said once holds for the calls after it. */
 async function board(mcp: Client): Promise<void> {
-  console.log('Work is done on one board')
+  console.log('A call selects a board')
   console.log(`  ${(await mcp.callTool('open_board', { board: 'login' })).text}`)
 }
 
@@ -75,21 +75,21 @@ async function work(mcp: Client): Promise<string> {
   const told = await tx.callTool('notify', { text: 'There are two now' })
   assert(told.isError)
   console.log(`  notify: ${told.text}`)
-  const lost = tx.rollback('The team could not be told').catch(() => 'lost')
+  const lost = tx.rollback('The team could not be notified').catch(() => 'lost')
   assert.equal(await tracker.next(), 'stuck')
   await tracker.kill()
   assert.equal(await lost, 'lost')
-  console.log('  The rollback is under way, and the server is killed')
+  console.log('  The server is killed during the rollback')
   return tx.id
 }
 
 /** Nobody tells the new server what to do: it finds the rollback in its store. */
 async function afterwards(mcp: Client, id: string): Promise<void> {
   const report = await ended(mcp, id)
-  console.log(`A new server has found the transaction: ${report.status}. ${report.reason}`)
+  console.log(`A new server found the transaction: ${report.status}. ${report.reason}`)
   for (const { id, tool, status } of report.steps) console.log(`  ${id} ${tool.padEnd(14)} ${status}`)
   const { tickets, links } = read(join(folder, 'tickets.json'))
-  console.log(`  Left behind: ${Object.keys(tickets).length} tickets, ${links.length} links`)
+  console.log(`  Remaining: ${Object.keys(tickets).length} tickets, ${links.length} links`)
   assert.equal(report.status, 'rolled_back')
   assert.deepEqual({ tickets, links }, { tickets: {}, links: [] })
 }
@@ -104,7 +104,7 @@ async function ended(mcp: Client, id: string): Promise<TransactionReport> {
 
 /** The client has noticed nothing: its rights and its state are good with the new server. */
 async function goingOn(mcp: Client): Promise<void> {
-  console.log('The client goes on where it was')
+  console.log('The client continues where it stopped')
   // A key of its own: whoever is not sure whether a call arrived makes it again, and it is done once.
   const once = { idempotencyKey: crypto.randomUUID() }
   const [first, second] = [
@@ -120,7 +120,7 @@ async function goingOn(mcp: Client): Promise<void> {
 
 /** Confirmation: nothing is deleted that its user did not agree to. */
 async function deleting(mcp: Client): Promise<void> {
-  console.log('Deleting asks first')
+  console.log('Deleting asks for confirmation')
   const declined = await mcp.callTool('delete_ticket', { id: 'T-3' }).catch(classify)
   assert('code' in declined && declined.code === 'CONFIRMATION_DECLINED')
   assert.match((await mcp.callTool('show_board')).text, /T-3/)

@@ -43,7 +43,7 @@ interface Place {
 
 server.tool(
   'open_board',
-  { ...reads, description: 'Chooses the board that new tickets go to', input: z.object({ board: z.string() }) },
+  { ...reads, description: 'Selects the board for new tickets', input: z.object({ board: z.string() }) },
   async ({ board }, ctx) => {
     await ctx.state.set({ board } satisfies Place)
     return `Now on ${board}`
@@ -83,7 +83,7 @@ server.tool(
   'update_ticket',
   {
     ...writes,
-    description: 'Gives a ticket another title',
+    description: 'Changes the title of a ticket',
     input: z.object({ id, title: z.string() }),
     output: z.object({ before: z.string() }),
     idempotent: true,
@@ -92,7 +92,7 @@ server.tool(
   ({ id, title }, ctx) =>
     change(file, ({ tickets }) => {
       const ticket = tickets[id]
-      if (ticket === undefined) throw ctx.problem('RESOURCE_NOT_FOUND', `There is no ticket ${id}`)
+      if (ticket === undefined) throw ctx.problem('RESOURCE_NOT_FOUND', `The ticket ${id} does not exist`)
       const before = ticket.title
       ticket.title = title
       return { before }
@@ -103,11 +103,11 @@ server.tool(
   'delete_ticket',
   {
     ...writes,
-    description: 'Deletes a ticket, if it is there',
+    description: 'Deletes a ticket if it exists',
     input: z.object({ id }),
     idempotent: true,
     // Asked for when somebody calls it. Whoever has a transaction taken back has agreed to that already.
-    confirm: { message: 'Delete {id} for good?', risk: 'destructive' },
+    confirm: { message: 'Delete {id} permanently?', risk: 'destructive' },
   },
   async ({ id }) => {
     await perhapsStuck('delete_ticket')
@@ -127,7 +127,7 @@ server.tool(
 
 server.tool(
   'unlink_tickets',
-  { ...writes, description: 'Takes a link away, if it is there', input: pair, idempotent: true },
+  { ...writes, description: 'Removes a link if it exists', input: pair, idempotent: true },
   async ({ from, to }) => {
     await perhapsStuck('unlink_tickets')
     change(file, tracker => {
@@ -137,8 +137,8 @@ server.tool(
   },
 )
 
-server.tool('notify', { ...writes, description: 'Tells the team', input: z.object({ text: z.string() }) }, (_, ctx) => {
-  throw ctx.problem('MAIL_REFUSED', 'The mail server knows no such team', { category: 'permanent' })
+server.tool('notify', { ...writes, description: 'Notifies the team', input: z.object({ text: z.string() }) }, (_, ctx) => {
+  throw ctx.problem('MAIL_REFUSED', 'The mail server does not know this team', { category: 'permanent' })
 })
 
 server.tool('empty_tracker', { scopes: ['tickets:admin'], description: 'Deletes everything' }, () => {

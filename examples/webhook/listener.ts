@@ -45,7 +45,9 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   http.maxConnections = 100
   await new Promise<void>((resolve, reject) => {
     const failed = (error: Error & { code?: string }): void =>
-      reject(error.code === 'EADDRINUSE' ? new Error(`Port ${options.port} is taken: give another one (WEBHOOK_PORT)`) : error)
+      reject(
+        error.code === 'EADDRINUSE' ? new Error(`Port ${options.port} is already in use. Set another one (WEBHOOK_PORT)`) : error,
+      )
     http.once('error', failed).listen(options.port, '127.0.0.1', resolve)
   })
   const { port } = http.address() as AddressInfo
@@ -63,18 +65,18 @@ async function answer({ secrets, now, take }: ListenerOptions, request: Incoming
   const path = (request.url ?? '').split('?')[0]
   const source = sources.find(each => `/${each}` === path)
   const secret = source === undefined ? undefined : secrets[source]
-  if (source === undefined || secret === undefined) return refusal(404, 'Nothing is taken here')
-  if (request.method !== 'POST') return refusal(405, 'Webhooks come by POST')
+  if (source === undefined || secret === undefined) return refusal(404, 'This path accepts no webhooks')
+  if (request.method !== 'POST') return refusal(405, 'Webhooks must be sent by POST')
   const body = await read(request)
-  if (body === undefined) return refusal(413, `A webhook may have ${mostBytes} bytes`)
+  if (body === undefined) return refusal(413, `The webhook is larger than ${mostBytes} bytes (the limit)`)
   const webhook = readWebhook(source, secret, { headers: request.headers, body, now: now() })
   if ('status' in webhook) return webhook
   try {
     const done = await take(webhook)
     return { status: 200, said: { received: true, ...(done === 'known' && { duplicate: true }) } }
   } catch (error) {
-    console.error(`webhook: not kept: ${error instanceof Error ? error.message : error}`)
-    return refusal(503, 'It could not be kept')
+    console.error(`webhook: not stored: ${error instanceof Error ? error.message : error}`)
+    return refusal(503, 'The webhook could not be stored')
   }
 }
 
@@ -82,9 +84,9 @@ function readWebhook(source: Source, secret: string, received: Received): Webhoo
   const checked = checks[source](secret, received)
   if (!checked.ok) return refusal(checked.status, checked.reason)
   const value = parse(received.body)
-  if (value === undefined) return refusal(400, 'The body is no JSON object')
+  if (value === undefined) return refusal(400, 'The body is not a JSON object')
   const id = checked.id ?? value['id']
-  if (!isName(id)) return refusal(400, 'It has no id')
+  if (!isName(id)) return refusal(400, 'The id is missing')
   const type = checked.event ?? value['type']
   const event = typeof type === 'string' && type !== '' ? type.slice(0, 100) : 'event'
   return { source, id, event, digest: checked.digest, body: received.body.toString('utf8'), value }

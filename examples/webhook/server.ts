@@ -16,5 +16,5 @@ await using webhooks = await openWebhooks({
   port: Number(process.env['WEBHOOK_PORT'] ?? 7430),
   secrets,
 })
-console.error(`webhook: listening at ${webhooks.url} for ${Object.keys(secrets).join(', ') || 'nobody: give it a secret'}`)
+console.error(`webhook: listening at ${webhooks.url} for ${Object.keys(secrets).join(', ') || 'no sender: set a secret'}`)
 await webhooks.server.stdio()

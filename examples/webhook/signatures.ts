@@ -54,7 +54,8 @@ export const checks: Readonly<Record<Source, (secret: string, received: Received
     const time = parts.find(([name]) => name === 't')?.[1] ?? ''
     const signed = parts.filter(([name]) => name === 'v1').some(([, value]) => isHmac(secret, [`${time}.`, body], value))
     if (!signed) return refused('The signature is missing or wrong')
-    if (Math.abs(now - Number(time) * 1000) > toleranceMs) return refused('It was signed too long ago, or in the future')
+    if (Math.abs(now - Number(time) * 1000) > toleranceMs)
+      return refused('The signature is too old, or its time is in the future')
     return { ok: true, id: undefined, event: undefined, digest: undefined }
   },
 }

@@ -93,7 +93,7 @@ test('what is not signed rightly is refused, whoever it says it is from', async 
 test('a port that is taken is named, with what to do about it', async () => {
   const { url } = await opened()
   await expect(opened({ port: Number(new URL(url).port) })).rejects.toThrow(
-    /Port \d+ is taken: give another one \(WEBHOOK_PORT\)/,
+    /Port \d+ is already in use. Set another one \(WEBHOOK_PORT\)/,
   )
 })
 

@@ -9,6 +9,7 @@ export const PUBLIC: Readonly<Record<string, string>> = {
   client: 'src/client/index.ts',
   host: 'src/host/index.ts',
   gateway: 'src/gateway/index.ts',
+  console: 'src/console/index.ts',
   conformance: 'src/conformance/index.ts',
   stores: 'src/stores/index.ts',
   testing: 'src/testing/index.ts',

@@ -9,6 +9,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['server', 'client', 'policy', 'recording'],
   ['host', 'testing'],
   ['gateway', 'conformance'],
+  ['console'],
   ['cli'],
 ]
 

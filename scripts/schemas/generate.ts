@@ -97,7 +97,7 @@ function featureSchemas(folder: string, file: SourceFile, modules: ReadonlyMap<s
   const key = extension === undefined ? undefined : [...modules.values()].map(module => module[extension]).find(isText)
   const document: SchemaDocument = {
     $schema: dialect,
-    $id: `urn:dev.vivarium:schemas:${name}`,
+    $id: `urn:vivarium:schemas:${name}`,
     title: name,
     ...(file.about !== undefined && { description: file.about }),
     $defs: Object.fromEntries(definitions.all),

@@ -54,7 +54,7 @@ describe('the schemas of extensions and of MCP Live', () => {
       required: expect.arrayContaining(['transaction_id', 'steps', 'steps_compensated']),
       properties: {
         status: { $ref: '#/$defs/WireTransactionStatus' },
-        timeout_seconds: { type: 'number', description: 'Without activity for so long it is rolled back.' },
+        timeout_seconds: { type: 'number', description: 'Seconds without activity after which it is rolled back.' },
         steps_compensated: { type: 'array', items: { properties: { status: { enum: ['compensated', 'compensation_failed'] } } } },
       },
     })

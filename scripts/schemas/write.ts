@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../lib/files.ts'
+import { configFiles, configSchemas } from './config.ts'
 import { generateSchemas } from './generate.ts'
 
 export async function writeSchemas(folder = join(root, 'dist', 'schemas')): Promise<number> {
@@ -11,8 +12,11 @@ export async function writeSchemas(folder = join(root, 'dist', 'schemas')): Prom
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
   const put = (name: string, value: unknown) => writeFileSync(join(folder, name), `${JSON.stringify(value, null, 2)}\n`)
   for (const [name, document] of documents) put(name, document)
-  put('index.json', { version, features: index })
-  return documents.size
+  const configs = configSchemas()
+  for (const [name, document] of configs) put(name, document)
+  const files = Object.entries(configFiles).map(([name, { title }]) => [name, { file: `${name}.json`, title }])
+  put('index.json', { version, features: index, files: Object.fromEntries(files) })
+  return documents.size + configs.size
 }
 
 if (import.meta.main) await writeSchemas(process.argv[2])

@@ -19,7 +19,7 @@ export function checkServer(server: URL): void {
   if (carriesCredentials(server)) return
   throw new AuthorizationError(
     'address',
-    `Credentials are not sent to ${clip(server.origin)} by plain http, where anybody on the way could read them; use https`,
+    `Credentials are not sent to ${clip(server.origin)} over plain http, where others can read them; use https`,
   )
 }
 
@@ -29,13 +29,16 @@ export function checkServer(server: URL): void {
  */
 export function checkEndpoint(value: unknown, name: string, server: URL): URL {
   const url = typeof value === 'string' && value.length <= 2048 ? URL.parse(value) : null
-  if (url === null) throw new AuthorizationError('address', `The metadata names no ${name} that is an address`)
+  if (url === null) throw new AuthorizationError('address', `The metadata has no valid URL for the ${name}`)
   const loopback = url.protocol === 'http:' && isLoopbackUrl(url) && isLoopbackUrl(server)
   if (url.protocol !== 'https:' && !loopback) {
     throw new AuthorizationError('address', `The ${name} ${clip(String(value))} is refused: only https addresses are used`)
   }
   if (url.username !== '' || url.password !== '' || url.hash !== '') {
-    throw new AuthorizationError('address', `The ${name} ${clip(url.origin)} holds a user name, password or fragment`)
+    throw new AuthorizationError(
+      'address',
+      `The ${name} ${clip(url.origin)} is refused: it contains a user name, password or fragment`,
+    )
   }
   return url
 }
@@ -52,7 +55,7 @@ export function metadataUrls({ origin, pathname }: URL): readonly string[] {
 
 // Why credentials could not be had. Says which rule refused and what would help; never holds a token.
 
-/** The rules by which an authorization can be stopped; each names one step of the flow. */
+/** The rules by which the client can stop an authorization. Each names one step of the flow. */
 export type AuthorizationRule =
   | 'address'
   | 'challenge'
@@ -70,8 +73,9 @@ export type AuthorizationRule =
   | 'scope'
   | 'options'
 
-/** An authorization that was stopped on the client's side, with the rule that stopped it. */
+/** An authorization that the client stopped, with the rule that stopped it. */
 export class AuthorizationError extends Error {
+  /** Always `AuthorizationError`. */
   override readonly name = 'AuthorizationError'
   /** The rule that stopped it. */
   readonly rule: AuthorizationRule

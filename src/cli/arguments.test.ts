@@ -57,13 +57,13 @@ describe('words become what the schema wants', () => {
 })
 
 test.each([
-  ['n=many', /n: "many" is no number/],
-  ['i=1.5', /is no integer/],
-  ['b=perhaps', /is no boolean/],
-  ['list=1,x', /is no integer\[\]/],
-  ['unknown=1', /It has no unknown/],
-  ['word', /"word" is no argument/],
-  ['s:=nope', /s is no JSON/],
+  ['n=many', /n: "many" is not of type number/],
+  ['i=1.5', /is not of type integer/],
+  ['b=perhaps', /is not of type boolean/],
+  ['list=1,x', /is not of type integer\[\]/],
+  ['unknown=1', /It has no argument unknown/],
+  ['word', /"word" is not an argument/],
+  ['s:=nope', /s is not valid JSON/],
 ])('%s is refused by name', (word, message) => {
   expect(() => readArguments([word], schema)).toThrow(message)
 })
@@ -81,9 +81,9 @@ test.each([
 
 test('a member that the schema does not list is refused with the nearest, unless it leaves room for others', () => {
   const listed = { type: 'object', properties: { text: { type: 'string' }, tags: { type: 'array' } } }
-  const refusal = { message: 'add_note has no tag', fix: 'Did you mean tags?' }
+  const refusal = { message: 'add_note has no argument tag', fix: 'Did you mean tags?' }
   expect(() => readArguments(['tag=x'], listed, {}, 'add_note')).toThrow(expect.objectContaining(refusal))
-  expect(() => readArguments(['nope=3'], listed)).toThrow(expect.objectContaining({ fix: 'There are text, tags' }))
+  expect(() => readArguments(['nope=3'], listed)).toThrow(expect.objectContaining({ fix: 'Its arguments are text, tags' }))
   for (const more of [{ additionalProperties: true }, { anyOf: [{}] }, { patternProperties: { '^t': {} } }])
     expect(readArguments(['tag=x'], { ...listed, ...more })).toEqual({ tag: 'x' })
 })

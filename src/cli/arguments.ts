@@ -6,7 +6,7 @@ import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { jsonValue } from '../recording/format.ts'
 import { messageOf } from '../stores/store.ts'
-import { CliError, type Io } from './io.ts'
+import { CliError, type Io, readFault } from './io.ts'
 import { brief } from './terminal/text.ts'
 
 /** A JSON Schema, as servers write it. */
@@ -23,7 +23,10 @@ export function readArguments(words: readonly string[], schema: Schema, given: V
   for (const word of words) {
     const [, key, raw, text] = /^(.+?)(:?)=(.*)$/s.exec(word) ?? []
     if (key === undefined || text === undefined)
-      throw new CliError(`"${clip(word)}" is no argument`, `Write ${clip(word)}=value, or the whole as --json '{…}'`)
+      throw new CliError(
+        `"${clip(word)}" is not an argument`,
+        `Write ${clip(word)}=value, or pass all arguments with --json '{…}'`,
+      )
     const path = Object.hasOwn(propertiesOf(schema), key) ? [key] : key.split('.')
     const at = schemaAt(schema, path)
     if (at === undefined) throw unknown(key, schema, of)
@@ -82,8 +85,8 @@ function others(schema: Schema): unknown {
 /** The failure for an argument that the schema does not have. */
 function unknown(key: string, schema: Schema, of: string): CliError {
   const names = Object.keys(propertiesOf(schema))
-  const all = names.length === 0 ? 'It takes none' : `There are ${names.map(each => clip(each)).join(', ')}`
-  return new CliError(`${clip(of)} has no ${clip(key)}`, meantText(key, names) ?? all)
+  const all = names.length === 0 ? 'It takes no arguments' : `Its arguments are ${names.map(each => clip(each)).join(', ')}`
+  return new CliError(`${clip(of)} has no argument ${clip(key)}`, meantText(key, names) ?? all)
 }
 
 /** The text as the first of the types that the schema allows and that it fits. */
@@ -95,7 +98,7 @@ function typedValue(key: string, text: string, schema: Schema, root: Schema): un
     if (value !== undefined) return value
   }
   throw new CliError(
-    `${clip(key)}: "${clip(text)}" is no ${typeText(schema, root)}`,
+    `${clip(key)}: "${clip(text)}" is not of type ${typeText(schema, root)}`,
     `Write ${exampleOf(clip(key), schema, root)}`,
   )
 }
@@ -114,7 +117,10 @@ function oneOf(key: string, text: string, listed: readonly Plain[]): Plain {
   if (found !== undefined) return found
   const names = listed.map(each => String(each))
   const some = names.slice(0, 12).map(each => clip(each))
-  throw new CliError(`${clip(key)} has no value "${clip(text)}"`, meantText(text, names) ?? `Write one of ${some.join(', ')}`)
+  throw new CliError(
+    `${clip(key)} does not allow the value "${clip(text)}"`,
+    meantText(text, names) ?? `Write one of ${some.join(', ')}`,
+  )
 }
 
 /** A word as it could be typed. */
@@ -194,7 +200,7 @@ function listOf(text: string, schema: Schema, root: Schema): readonly unknown[] 
 export function portOf(text: string): number {
   const port = Number(text)
   if (/^\d+$/.test(text) && port <= 65_535) return port
-  throw new TypeError(`${clip(text)} is no port`)
+  throw new TypeError(`"${clip(text)}" is not a port. Write a number from 0 to 65535`)
 }
 
 /** JSON that was typed or read from a file. */
@@ -203,8 +209,8 @@ function json(name: string, text: string): unknown {
     return JSON.parse(text)
   } catch (error) {
     throw new CliError(
-      `${clip(name)} is no JSON: ${messageOf(error)}`,
-      `Names and texts stand in ", all of it in ': '{"name": "value"}'`,
+      `${clip(name)} is not valid JSON: ${messageOf(error)}`,
+      `Put names and strings in double quotes, and the whole in single quotes: '{"name": "value"}'`,
     )
   }
 }
@@ -230,7 +236,10 @@ export async function givenArguments(
 /** All of standard input; refused where it is a terminal, which would wait for ever. */
 function fromInput({ input }: Io): Promise<string> {
   if (input.isTTY === true)
-    throw new CliError('- reads standard input, which is a terminal', 'Pipe JSON into it, or write key=value')
+    throw new CliError(
+      '- reads JSON from standard input, but standard input is a terminal',
+      'Pipe JSON into the command, or write key=value',
+    )
   return text(input)
 }
 
@@ -239,7 +248,7 @@ async function fromFile(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw new CliError(`The file ${clip(path)} cannot be read`, 'Correct the path', { cause: error })
+    throw new CliError(`The file ${clip(path)} ${readFault(error)}`, 'Correct the path', { cause: error })
   }
 }
 
@@ -247,7 +256,7 @@ async function fromFile(path: string): Promise<string> {
 function objectOf(name: string, source: string): Values {
   const value = json(name, source)
   if (isRecord(value)) return { ...value }
-  throw new CliError(`${clip(name)} is no JSON object`, `Write {"key": "value"}`)
+  throw new CliError(`${clip(name)} is not a JSON object`, `Write {"key": "value"}`)
 }
 
 // A JSON Schema as a line that people read: `add(a: number, b?: number = 1) → { sum: number }`.

@@ -92,7 +92,7 @@ test('a name that two programs have for different servers is answered with both'
     '.cursor/mcp.json': { mcpServers: { it: entry('a') } },
     '.gemini/settings.json': { mcpServers: { it: entry('b') } },
   })
-  await expect(find('it', places, undefined)).rejects.toMatchObject({ exit: 1, fix: 'Say which: cursor:it · gemini:it' })
+  await expect(find('it', places, undefined)).rejects.toMatchObject({ exit: 1, fix: 'Write one of cursor:it · gemini:it' })
   expect((await find('gemini:it', places, undefined))?.target).toMatchObject({ args: ['b'] })
 })
 
@@ -107,7 +107,7 @@ test('the same server in two places is one, and two files of one program are tol
     'work/.cursor/mcp.json': { mcpServers: { it: entry('b') } },
   })
   await expect(find('cursor:it', two, undefined)).rejects.toMatchObject({
-    fix: `Say which: it --config .cursor/mcp.json · it --config ${join(two.home, '.cursor/mcp.json')}`,
+    fix: `Write one of it --config .cursor/mcp.json · it --config ${join(two.home, '.cursor/mcp.json')}`,
   })
   expect((await find('it', two, '.cursor/mcp.json'))?.target).toMatchObject({ args: ['b'] })
 })
@@ -115,7 +115,7 @@ test('the same server in two places is one, and two files of one program are tol
 test('a file that was named must be there, and have the server', async () => {
   const places = await home({ 'work/.mcp.json': { mcpServers: { it: entry('a'), bad: { command: `\${NOT_SET_ANYWHERE}` } } } })
   await expect(find('other', places, '.mcp.json')).rejects.toThrow('has no server "other"')
-  await expect(find('it', places, 'nothing.json')).rejects.toThrow('cannot be read')
+  await expect(find('it', places, 'nothing.json')).rejects.toThrow('The config file nothing.json does not exist')
   await expect(find('bad', places, undefined)).rejects.toMatchObject({
     message: expect.stringContaining('NOT_SET_ANYWHERE'),
     exit: 1,

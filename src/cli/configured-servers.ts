@@ -7,7 +7,7 @@ import { meantText, quoted } from '../core/suggestion.ts'
 import { type HostConfig, type ParsedConfig, type Placed, parseConfig } from '../host/config/read.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { given } from '../jsonrpc/message.ts'
-import { CliError, textAt } from './io.ts'
+import { CliError, readFault, textAt } from './io.ts'
 import type { Resolved } from './target.ts'
 import { shellWord } from './terminal/text.ts'
 import { type FileToUse, fileToUse } from './trust/config-file.ts'
@@ -174,7 +174,7 @@ export async function findNamed(
   const [, source, own] = /^([a-z-]+):(.+)$/.exec(word) ?? []
   if (file !== undefined) {
     const named = await readNamed(file, places).catch(error => {
-      throw new CliError(`The config ${clip(file)} cannot be read`, 'Correct the path', { cause: error })
+      throw new CliError(`The config file ${clip(file)} ${readFault(error)}`, 'Correct the path', { cause: error })
     })
     const again = `${shellWord(clip(word))} --config ${shellWord(clip(file, 200))}`
     const found = pick(word, [{ source: file, file: named }], places)
@@ -204,7 +204,7 @@ function fail(word: string, file: string, { servers, faults }: HostConfig): neve
   if (servers.size === 0 && fault !== undefined)
     throw new CliError(`${clip(file)}:${fault.line}: ${fault.why.message}`, fault.why.fix)
   const names = [...servers.keys()]
-  const fix = meantText(word, names) ?? `It has ${names.map(each => clip(each)).join(', ')}`
+  const fix = meantText(word, names) ?? `Its servers are ${names.map(each => clip(each)).join(', ')}`
   throw new CliError(`${clip(file)} has no server ${quoted(word)}`, fix)
 }
 
@@ -224,7 +224,7 @@ function ambiguous(name: string, knowing: readonly ConfiguredFile[], { cwd }: Co
       ? `${source}:${name}`
       : `${name} --config ${relative(cwd, file).startsWith('..') ? file : relative(cwd, file)}`,
   )
-  return new CliError(`Several programs have another server called ${quoted(name)}`, `Say which: ${ways.join(' · ')}`)
+  return new CliError(`Several config files have different servers called ${quoted(name)}`, `Write one of ${ways.join(' · ')}`)
 }
 
 /** The server of a config as a target. `again` is how it is named again. */

@@ -14,7 +14,7 @@ import { type RevisionId, revisions } from '../revisions/index.ts'
 import { CliError, type Io } from './io.ts'
 import { missingLists } from './lists.ts'
 import { asideOf } from './print.ts'
-import type { CommandLike, VerbCall } from './program.ts'
+import { type CommandLike, connectionGroup as group, type VerbCall } from './program.ts'
 import { explainServerError, watchForHttp } from './server-errors.ts'
 import { type Resolved, resolveTarget, splitTarget } from './target.ts'
 import { foreignText } from './terminal/text.ts'
@@ -32,13 +32,18 @@ export interface AccessOptions extends TrustOption {
 
 /** Declares them for what stands between a client and a server, or in the place of one. */
 export function accessOptions(command: CommandLike): CommandLike {
-  return command
-    .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
-      repeated: true,
-    })
-    .option('--bearer-env <name>', 'Send the token in this variable')
-    .option('--env <name>', 'A variable for a server that is a program: NAME or NAME=value', { repeated: true })
+  return trustOption(command, group)
+    .option('--header <line>', headerAbout, { repeated: true, group })
+    .option('--bearer-env <NAME>', bearerAbout, { group })
+    .option('--env <NAME>', envAbout, { repeated: true, group })
 }
+
+/** What the help says of the options that most verbs have. */
+export const headerAbout = `Add a header to every request, with variables filled in: 'X-Key: \${KEY}'`
+export const bearerAbout = 'Send the token in this environment variable as Authorization: Bearer'
+const envAbout = 'Pass an environment variable to the program: NAME or NAME=value'
+/** What the help says of a target. */
+export const targetAbout = 'the server: URL, file, npm package or configured name; a program goes last, after --'
 
 /** The options of every verb that speaks with a server. */
 export interface ConnectingOptions extends AccessOptions {
@@ -60,22 +65,20 @@ export interface ConnectingOptions extends AccessOptions {
 
 /** The options of every verb that speaks with a server. */
 export function connectingOptions(command: CommandLike): CommandLike {
-  return trustOption(command)
-    .option('--config <file>', 'Look the name up in this config file')
-    .option('--header <line>', `A header of every request: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
-      repeated: true,
-    })
-    .option('--bearer-env <NAME>', 'The variable that holds a bearer token')
-    .option('--no-auth', 'Do not sign in where the server asks for it')
-    .option('--env <NAME>', 'A variable for the program, by its name', { repeated: true })
-    .option('--cwd <folder>', 'The folder in which the program is started')
-    .option('--revision <id>', 'Speak this revision of the protocol only', { choices: revisions.map(({ id }) => id) })
+  return trustOption(command, group)
+    .option('--config <file>', 'Look the name up in this config file only', { group })
+    .option('--header <line>', headerAbout, { repeated: true, group })
+    .option('--bearer-env <NAME>', bearerAbout, { group })
+    .option('--no-auth', 'Do not sign in when the server asks for it', { group })
+    .option('--env <NAME>', envAbout, { repeated: true, group })
+    .option('--cwd <folder>', 'Start the program in this folder', { group })
+    .option('--revision <id>', 'Speak only this revision of the protocol', { choices: revisions.map(({ id }) => id), group })
     .option(
       '--timeout <time>',
-      'How long to wait for an answer: 500ms, 30s, 5m (default: 60s; 3m to open a package that is fetched first)',
-      { parse: milliseconds },
+      'Wait this long for a response: 500ms, 30s, 5m (default: 60s; 3m to open a package that must be fetched)',
+      { parse: milliseconds, group },
     )
-    .option('--verbose', 'Show what the server says on its standard error, and its log')
+    .option('--verbose', "Show the server's standard error and its log messages", { group })
 }
 
 /** `30s`, and a plain number of seconds. */
@@ -84,7 +87,7 @@ export function milliseconds(text: string): number {
   try {
     return toMilliseconds(text as Duration, 'the time')
   } catch (error) {
-    throw new TypeError(`${clip(text)} is no time. Write 500ms, 30s, 5m, or a number of seconds`, { cause: error })
+    throw new TypeError(`"${clip(text)}" is not a time. Write 500ms, 30s, 5m, or a number of seconds`, { cause: error })
   }
 }
 
@@ -109,7 +112,7 @@ async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Parti
   const options = optionsFor(resolved, call.options, io)
   const begun = performance.now()
   try {
-    const patience = AbortSignal.timeout(patienceMs(resolved, call.options))
+    const timeout = AbortSignal.timeout(waitMs(resolved, call.options))
     const client = await connect(target, {
       // Its first answer may take as long as fetching it does.
       ...(isFetched(target) && { timeout: fetchMs }),
@@ -118,7 +121,7 @@ async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Parti
       ...options,
       ...more,
       wrap: connection => watch.wrap(more.wrap?.(connection) ?? connection),
-      signal: AbortSignal.any([io.signal, patience, watch.signal]),
+      signal: AbortSignal.any([io.signal, timeout, watch.signal]),
     })
     return {
       client,
@@ -153,7 +156,7 @@ export function probeMs(target: Resolved['target']): number {
 }
 
 /** How long one waits for a server to open. */
-export function patienceMs({ target }: Resolved, { timeout }: Pick<ConnectingOptions, 'timeout'>): number {
+export function waitMs({ target }: Resolved, { timeout }: Pick<ConnectingOptions, 'timeout'>): number {
   return timeout ?? (isFetched(target) ? fetchMs : openMs)
 }
 
@@ -180,7 +183,7 @@ export async function withClient(
 }
 
 /** The last lines of standard error that a failure quotes. */
-const keptLines = 16
+const tailLines = 16
 
 /** What a program says on its standard error is quoted when it fails; otherwise it would come between the lines of ours. */
 export function targetFor(
@@ -195,7 +198,7 @@ export function targetFor(
     if (verbose) asideOf(io).line(foreignText(line))
     onLine(line)
     said.push(line)
-    if (said.length > keptLines) said.shift()
+    if (said.length > tailLines) said.shift()
   }
   return { ...target, stderr: heard }
 }
@@ -230,7 +233,7 @@ export function headersOf(
     header.map(line => {
       const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*(.*)$/.exec(line) ?? []
       if (name === undefined || value === undefined)
-        throw new CliError(`--header: "${clip(line)}" is no header`, "Write 'Name: value'")
+        throw new CliError(`--header: "${clip(line)}" is not a header`, "Write 'Name: value'")
       const expanded = expand(value, { env, folder: process.cwd(), home: homedir() })
       if ('why' in expanded) throw new CliError(`--header ${name}: ${expanded.why.message}`, expanded.why.fix)
       return [name, expanded.text]
@@ -258,8 +261,7 @@ export function authorizationOf(
 }
 
 /** Refuses a sign-in that nobody could complete. */
-const unseen = (): Promise<never> =>
-  Promise.reject(new AuthorizationError('browser', 'it asks for a sign-in, and there is no terminal to begin one from'))
+const unseen = (): Promise<never> => Promise.reject(new AuthorizationError('browser', 'signing in needs a terminal'))
 
 /** There is nobody who could look at a page; so no client is registered for it either. Tokens that are kept are used and renewed. */
 const nobody: Browser = { redirectUri: unseen, authorize: unseen }

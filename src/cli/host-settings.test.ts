@@ -43,12 +43,12 @@ test('an argument that is a path acts where it leads, or on its folder where it 
 })
 
 test.each([
-  [{ polcy: {} }, 'host.polcy is not known'],
+  [{ polcy: {} }, 'host.polcy is not a known setting'],
   [{ policy: [] }, 'host.policy must be an object'],
   [{ roots: '/' }, 'host.roots must be a list'],
-  [{ system: {} }, 'host.system must be a text'],
-  [{ extract: { 'a/b': { path: 1 } } }, 'host.extract.a/b must name an argument'],
-  ['x', '"host" is no object'],
+  [{ system: {} }, 'host.system must be a string'],
+  [{ extract: { 'a/b': { path: 1 } } }, 'host.extract.a/b must be the name of an argument'],
+  ['x', '"host" is not an object'],
 ])('a mistake names its member: %j', (host, message) => {
   expect(() => read(host)).toThrow(message)
 })

@@ -6,11 +6,16 @@ import { existsSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import type { Duration } from '../core/clock.ts'
 import { type Why, why } from '../core/suggestion.ts'
 import { expand } from '../host/config/entry.ts'
 import { type ParsedConfig, parseConfig } from '../host/config/read.ts'
+import type { WrittenServers } from '../host/config/written.ts'
 import type { Host, HostOptions, HostSettings } from '../host/host.ts'
+import type { ServerHooks } from '../host/loop/hooks.ts'
 import { isRecord } from '../jsonrpc/message.ts'
+import type { BudgetLimit } from '../policy/budgets/budgets.ts'
+import type { PolicyRules } from '../policy/rules/rule.ts'
 import type { Extractors } from '../policy/scopes/elevate.ts'
 import { messageOf } from '../stores/store.ts'
 
@@ -26,8 +31,86 @@ interface Settings {
   readonly written: Readonly<Record<string, unknown>>
 }
 
-/** The members that `host` may have. */
-const known = new Set(['policy', 'hooks', 'budgets', 'extract', 'roots', 'system', 'remember', 'try'])
+/** An argument that is a path, relative to a folder. */
+interface WrittenPath {
+  /** The argument that holds the path. Where a call leaves it out, the call acts on the folder itself. */
+  readonly path: string
+  /**
+   * The folder that the path starts from. A relative one starts from the folder of the config file.
+   * @example ${workspaceFolder}
+   */
+  readonly in: string
+  /**
+   * Members next to `path` in the payload of the scope, so that it equals the scope that the server asks for.
+   * @default {}
+   * @example {"mode": "read"}
+   */
+  readonly with?: Readonly<Record<string, unknown>>
+}
+
+/** How the host treats its servers and its user. `vivarium up` reads it; other programs ignore it. */
+interface WrittenHost {
+  /** What servers and tools may do: rules, settings by server, and the verdict where no rule applies. */
+  readonly policy?: PolicyRules
+  /** Time limits of the hooks of a server, and what happens when a hook fails, by server name. */
+  readonly hooks?: Readonly<Record<string, ServerHooks>>
+  /**
+   * What servers may spend. By default spending is counted without limits.
+   * @default []
+   */
+  readonly budgets?: readonly BudgetLimit[]
+  /**
+   * What a tool acts on, read from its arguments, by `server/tool`: the name of an argument, several names, or a path. In names of tools
+   * `*` stands for any characters.
+   * @example {"files/*_file": "path"}
+   */
+  readonly extract?: Readonly<Record<string, string | readonly string[] | WrittenPath>>
+  /**
+   * Folders that servers may know of. A relative one starts from the folder of the config file.
+   * @default []
+   * @example ["${workspaceFolder}"]
+   */
+  readonly roots?: readonly string[]
+  /**
+   * The start of the system prompt.
+   * @example You are a helpful assistant.
+   */
+  readonly system?: string
+  /**
+   * How long an approval of the user counts for calls that are equal.
+   * @default 1h
+   */
+  readonly remember?: Extract<Duration, string>
+  /**
+   * Lines that the terminal suggests to a new user.
+   * @default []
+   */
+  readonly try?: readonly string[]
+}
+
+/**
+ * A config file of a host: the servers, as in the files of other programs, and how the host treats them.
+ * @open
+ * @atLeastOne mcpServers servers
+ */
+interface WrittenConfig extends WrittenServers {
+  /** The JSON Schema of this file, for editors. */
+  readonly $schema?: string
+  /** How the host treats its servers and its user. `vivarium up` reads it; other programs ignore it. */
+  readonly host?: WrittenHost
+}
+
+/** The members that `host` may have, and their kinds. */
+const kinds = {
+  policy: 'object',
+  hooks: 'object',
+  budgets: 'list',
+  extract: 'object',
+  roots: 'list',
+  system: 'text',
+  remember: 'text',
+  try: 'list',
+} as const satisfies Readonly<Record<keyof WrittenHost, 'object' | 'list' | 'text'>>
 
 /** `parsed`: the file as it was shown to whoever agreed to it; nobody reads it a second time. Throws a TypeError that names the member. */
 export function readSettings(
@@ -37,9 +120,10 @@ export function readSettings(
 ): Settings {
   const [fault] = faults
   if (fault !== undefined) throw new TypeError(`${file}:${fault.line}: ${fault.message}`)
-  const section = isRecord(root?.value) ? root.value['host'] : undefined
+  const config: { readonly [Key in keyof WrittenConfig]?: unknown } = isRecord(root?.value) ? root.value : {}
+  const section = config.host
   if (section === undefined) return { host: {}, roots: [], examples: [], written: {} }
-  if (!isRecord(section)) throw new TypeError(`${file}: "host" is no object`)
+  if (!isRecord(section)) throw new TypeError(`${file}: "host" is not an object`)
   for (const [name, value] of Object.entries(section)) check(file, name, value)
   const { try: examples, roots: folders, extract, ...host } = section
   const around = { env, folder: dirname(resolve(file)), home: homedir() }
@@ -76,7 +160,9 @@ function extractorsOf(file: string, written: Members, place: Place): Extractors 
     if (Array.isArray(value)) return [tools, texts(value)]
     const { path, in: folder, with: beside = {} } = isRecord(value) ? value : {}
     if (typeof path !== 'string' || typeof folder !== 'string' || !isRecord(beside))
-      throw new TypeError(`${file}: host.extract.${tools} must name an argument, several, or be { "path": "…", "in": "…" }`)
+      throw new TypeError(
+        `${file}: host.extract.${tools} must be the name of an argument, a list of names, or { "path": "…", "in": "…" }`,
+      )
     return [tools, pathIn(place(folder, 'extract'), path, beside)]
   })
   return Object.fromEntries(read)
@@ -103,17 +189,14 @@ function canonical(path: string): string | undefined {
   }
 }
 
-/** Members that are lists. */
-const lists = new Set(['budgets', 'roots', 'try'])
-/** Members that are texts; all others are objects. */
-const words = new Set(['system', 'remember'])
-
 /** Throws a TypeError where a member is unknown or of another kind. */
 function check(file: string, name: string, value: unknown): void {
-  if (!known.has(name)) throw new TypeError(`${file}: host.${name} is not known; there are ${[...known].join(', ')}`)
-  const fits = lists.has(name) ? Array.isArray(value) : words.has(name) ? typeof value === 'string' : isRecord(value)
-  const kind = lists.has(name) ? 'a list' : words.has(name) ? 'a text' : 'an object'
-  if (!fits) throw new TypeError(`${file}: host.${name} must be ${kind}`)
+  const kind = Object.hasOwn(kinds, name) ? kinds[name as keyof WrittenHost] : undefined
+  if (kind === undefined)
+    throw new TypeError(`${file}: host.${name} is not a known setting. Settings are ${Object.keys(kinds).join(', ')}`)
+  const fits = { list: Array.isArray(value), text: typeof value === 'string', object: isRecord(value) }[kind]
+  const wanted = { list: 'a list', text: 'a string', object: 'an object' }[kind]
+  if (!fits) throw new TypeError(`${file}: host.${name} must be ${wanted}`)
 }
 
 /** The texts of a list. */
@@ -170,12 +253,17 @@ export class RunningSettings {
       if (Object.keys(next).length > 0) await this.host.update(next)
       this.#now = written
       for (const name of changed.filter(each => !(each in next))) {
-        const message = `host.${name} has changed, and counts from the next start`
-        told(why('RESTART_NEEDED', `host.${name}`, message, 'Start the host anew to use it'))
+        const message = `host.${name} has changed and takes effect after a restart`
+        told(why('RESTART_NEEDED', `host.${name}`, message, 'Restart the host to use it'))
       }
       return undefined
     } catch (error) {
-      return why('CONFIG_INVALID', 'config.host', messageOf(error), 'Correct the member "host"; all stays as it is until then')
+      return why(
+        'CONFIG_INVALID',
+        'config.host',
+        messageOf(error),
+        'Correct "host" in the file. The previous settings stay in force until then',
+      )
     }
   }
 }

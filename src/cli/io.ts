@@ -122,6 +122,15 @@ function plain(text: string): string {
   return text.replace(/\s*\n\s*/g, ' ')
 }
 
+/** Why a file could not be read, behind its name. */
+export function readFault(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ENOENT' || code === 'ENOTDIR') return 'does not exist'
+  if (code === 'EISDIR') return 'is a folder'
+  if (code === 'EACCES' || code === 'EPERM') return 'cannot be opened: permission denied'
+  return `cannot be opened: ${error instanceof Error ? error.message : String(error)}`
+}
+
 /** The text of a file; undefined where it cannot be read. */
 export function textAt(path: string): string | undefined {
   try {

@@ -97,7 +97,7 @@ export async function listsOf(
     if (error !== undefined) return [{ kind, message: errorWords(error), unknown: false }]
     if (!unknown) return []
     const { capability, method } = lists[kind]
-    return [{ kind, message: `The server declares ${capability} and does not know ${method}`, unknown: true }]
+    return [{ kind, message: `The server declares ${capability} but does not implement ${method}`, unknown: true }]
   })
   return { lists: Object.fromEntries(had.map(({ kind, items }) => [kind, items])), failed }
 }

@@ -57,10 +57,10 @@ export function rememberOffers(target: readonly string[], seen: Lists, env: Env)
   const offers = offersOf(seen)
   const file = bookIn(env)
   const { [place]: before, ...others } = readBook(file)
-  const kept = Object.entries(others)
+  const stored = Object.entries(others)
     .sort(([, one], [, two]) => two.at - one.at)
     .slice(0, mostServers - 1)
-  replaceFile(file, JSON.stringify(Object.fromEntries([[place, { ...before, ...offers, at: Date.now() }], ...kept])))
+  replaceFile(file, JSON.stringify(Object.fromEntries([[place, { ...before, ...offers, at: Date.now() }], ...stored])))
   return offers
 }
 

@@ -11,7 +11,10 @@ const places = ['./main.ts', './main.js', '../cli/main.js'].map(path => fileURLT
 /** @example selfCommand(['serve', 'server.ts', '--stdio']) */
 export function selfCommand(args: readonly string[]): Command & { readonly args: readonly string[] } {
   const main = places.find(existsSync)
-  if (main === undefined) throw new Error(`The vivarium command is not where it was built: ${places.join(', ')}`)
+  if (main === undefined)
+    throw new Error(
+      `The vivarium command is missing. Looked at ${places.join(', ')}. Install vivarium again, or run npm run build in a clone`,
+    )
   return { command: process.execPath, args: [main, ...args] }
 }
 

@@ -55,12 +55,12 @@ export function printerOf(io: Io): Printer {
 
 /** Lines of at most so many columns, broken between words, each behind the same mark. */
 function wrapped(text: string, width: number, mark: string): TerminalText {
-  const room = Math.max(20, width - mark.length)
+  const available = Math.max(20, width - mark.length)
   const lines: string[] = []
   for (const paragraph of text.split('\n')) {
     let line = ''
     for (const word of paragraph.split(' ')) {
-      if (line !== '' && line.length + 1 + word.length > room) {
+      if (line !== '' && line.length + 1 + word.length > available) {
         lines.push(line)
         line = word
       } else line = line === '' ? word : `${line} ${word}`

@@ -2,7 +2,7 @@
  * The command line by `commander`: which verbs there are, what they take, help, and what to say of a word that nobody knows. Only
  * the verb that was asked for is loaded, so that `--version` and `--help` cost nothing.
  */
-import { Command, CommanderError, Option } from 'commander'
+import { Command, CommanderError, Help, Option } from 'commander'
 import { CliError, type Io } from './io.ts'
 
 /** What was typed behind a verb. */
@@ -26,6 +26,8 @@ interface OptionRules {
   readonly parse?: (text: string) => unknown
   /** Left out of the help. */
   readonly hidden?: boolean
+  /** The heading below which the help lists it. */
+  readonly group?: string
 }
 
 /** What a verb says of itself. Flags and arguments are written as commander has them: `--port <number>`, `[words...]`. */
@@ -102,36 +104,60 @@ export async function shapeOf(name: string, word: string | undefined, io: Io) {
 /** The command without its verbs. */
 function programOf({ output }: Io, version: string): Command {
   return new Command('vivarium')
-    .description('See, call, judge, serve and bridge MCP servers, whatever they speak and whoever wrote them.')
+    .description('Inspect, call, test, serve and connect MCP servers of any revision, in any language.')
     .version(version, '-V, --version', 'Print the version')
     .helpOption('-h, --help', 'Print this help')
-    .usage('VERB TARGET [words] [options]')
+    .usage('VERB TARGET [arguments] [options]')
     .addHelpCommand(
-      new Command('help').argument('[verb]').summary('The help of a verb').helpOption(false).helpGroup(groups.shell),
+      new Command('help').argument('[verb]').summary('Print the help of a verb').helpOption(false).helpGroup(groups.shell),
     )
-    .configureHelp({ sortSubcommands: false, showGlobalOptions: false })
+    .configureHelp({
+      sortSubcommands: false,
+      showGlobalOptions: false,
+      // What is special about a verb comes before what most verbs have.
+      groupItems: (_, visible, groupOf) => {
+        const common = (item: (typeof visible)[number]): number => (groupOf(item) === connectionGroup ? 1 : 0)
+        return new Help().groupItems(
+          visible.toSorted((one, two) => common(one) - common(two)),
+          visible,
+          groupOf,
+        )
+      },
+    })
     .configureOutput({ writeOut: text => void output.write(text), outputError: () => {} })
     .addHelpText('after', `\n${targets}`)
     .enablePositionalOptions()
     .exitOverride()
 }
 
-/** Stands below the help. */
-const targets = `TARGET is one of
-  https://host/mcp     the address of a server (http, https, ws, wss)
-  ./server.ts          a file that exports a server, or a program that is one
-  -- command args      a program that speaks over its standard input and output; stands last
-  @scope/package       an npm package with a command; npm:NAME to be sure it is one
-  name, cursor:name    a server of a config file that some client on this machine has
+/** The heading below which the help of a verb lists how a server is found and reached. */
+export const connectionGroup = 'Connection options:'
 
-Exit codes: 0 fine · 1 wrong words, or it failed · 3 sign in first · 4 cannot be reached · 5 the tool reported an error`
+/** Stands below the help. */
+const targets = `TARGET is one of:
+  https://host/mcp    the address of a server: http, https, ws or wss
+  ./server.ts         a file that exports a server, or any other program
+  -- command args     a program that speaks MCP over stdio; always goes last
+  @scope/name         an npm package with a command; also npm:NAME
+  name, cursor:name   a server in a config file of an MCP client on this machine
+
+Exit codes:
+  0  success
+  1  wrong usage, or the command failed
+  3  sign in first
+  4  the server cannot be reached
+  5  the tool reported an error
+
+vivarium VERB --help prints the options and examples of one verb.`
 
 /** Loads a verb and declares it; adds `--format` where the verb speaks to programs, too. */
 async function declare(entry: VerbEntry, command: Command, io: Io, as: (command: Command) => CommandLike): Promise<void> {
   const verb = await entry.load()
   verb(as(command), io)
   if (entry.plain || command.options.some(({ long }) => long === '--format')) return
-  command.addOption(new Option('--format <kind>', 'text for people, json for programs').choices(['text', 'json']).default('text'))
+  command.addOption(
+    new Option('--format <kind>', 'Print text for people or JSON for programs').choices(['text', 'json']).default('text'),
+  )
 }
 
 /** Commander in the words of `CommandLike`. */
@@ -142,7 +168,7 @@ function declaring(behind: readonly string[] | undefined, settle: (code: number)
       argument: (name, about) => after(command.argument(name, about)),
       option: (flags, about, rules = {}) => after(command.addOption(optionOf(flags, about, rules))),
       examples: lines => after(command.addHelpText('after', `\nExamples:\n${exampleLines(lines)}`)),
-      note: text => after(command.addHelpText('after', `\n${text}`)),
+      note: text => after(command.addHelpText('after', ({ command: shown }) => `\n${wrapped(text, shown)}`)),
       // What stands behind that word is its own, also where the verb has an option of the same name.
       command: (name, summary) => as(command.enablePositionalOptions().command(name).description(summary)),
       action: run =>
@@ -160,8 +186,9 @@ function declaring(behind: readonly string[] | undefined, settle: (code: number)
 }
 
 /** An option of commander. A failure of its parser names the option. */
-function optionOf(flags: string, about: string, { fallback, choices, repeated, parse, hidden }: OptionRules): Option {
-  const option = new Option(flags, about)
+function optionOf(flags: string, about: string, { fallback, choices, repeated, parse, hidden, group }: OptionRules): Option {
+  const option = new Option(flags, repeated === true ? `${about} (repeatable)` : about)
+  if (group !== undefined) option.helpGroup(group)
   if (choices !== undefined) option.choices(choices)
   if (fallback !== undefined) option.default(fallback)
   if (hidden === true) option.hideHelp()
@@ -178,17 +205,23 @@ function optionOf(flags: string, about: string, { fallback, choices, repeated, p
   return option
 }
 
-/** Examples in two columns. */
+/** What an example does, then the example: lines of any length can be read and copied. */
 function exampleLines(lines: readonly (readonly [string, string])[]): string {
-  const width = Math.max(...lines.map(([line]) => line.length))
-  return lines.map(([line, about]) => `  ${line.padEnd(width)}  ${about}`).join('\n')
+  return lines.map(([line, about]) => `  # ${about}\n  ${line}`).join('\n')
 }
 
-/** `error: unknown option '--x'\n(Did you mean --y?)` → `Unknown option '--x'. Did you mean --y?` */
+/** Paragraphs as wide as the rest of the help. */
+function wrapped(text: string, command: Command): string {
+  return command.createHelp().boxWrap(text, command.configureOutput().getOutHelpWidth?.() ?? 80)
+}
+
+/** `error: unknown option '--x'\n(Did you mean --y?)` → `Unknown option '--x'. Did you mean --y?`, for instance. */
 function misspelt({ message }: CommanderError): string {
   const [first = '', ...more] = message.replace(/^error: /, '').split('\n')
   const hint = more.map(line => line.replace(/^\((.*)\)$/, '$1')).join(' ')
-  const sentence = `${first.charAt(0).toUpperCase()}${first.slice(1)}`.replace(/^Unknown command/, 'There is no verb')
+  const sentence = `${first.charAt(0).toUpperCase()}${first.slice(1)}`
+    .replace(/^Unknown command/, 'There is no verb')
+    .replace(/^(Option '.*') argument missing$/, '$1 needs a value')
   // What most programs call so, and here is one of two formats.
   if (hint === '' && first === "unknown option '--json'") return `${sentence}. Did you mean --format json?`
   return hint === '' ? sentence : `${sentence.replace(/\.$/, '')}. ${hint}`
@@ -200,23 +233,23 @@ async function noVerb(word: string): Promise<CliError> {
   const { meantText } = await import('../core/suggestion.ts')
   const names = verbs.map(({ name }) => name)
   const meant = meantText(word, names)
-  return new CliError(`There is no verb '${word.slice(0, 40)}'${meant === undefined ? '' : `. ${meant}`}`, 'vivarium --help')
+  return new CliError(`There is no verb '${word.slice(0, 40)}'${meant === undefined ? '' : `. ${meant}`}`, 'Run vivarium --help')
 }
 
 /** The help that is suggested after a mistake. */
 function helpLine(verb: string | undefined): string {
-  return verbs.some(({ name }) => name === verb) ? `vivarium ${verb} --help` : 'vivarium --help'
+  return verbs.some(({ name }) => name === verb) ? `Run vivarium ${verb} --help` : 'Run vivarium --help'
 }
 
 // The verbs, in the order in which the help shows them.
 
 /** The titles under which the help lists verbs. */
 const groups = {
-  use: 'Look at a server and use it:',
-  make: 'Make one:',
-  judge: 'Judge it, keep what it said:',
-  run: 'Run many:',
-  shell: 'The shell:',
+  use: 'Use a server:',
+  make: 'Write and publish a server:',
+  judge: 'Test and record:',
+  run: 'Connect many servers:',
+  shell: 'Help and shell:',
 } as const
 
 /** A verb before its file is loaded. */
@@ -244,25 +277,41 @@ function entry<Name extends string>(
 
 /** Every verb of the command. */
 export const verbs: readonly VerbEntry[] = [
-  entry('list', 'use', 'What a server offers: tools, resources, templates, prompts, events', () => import('./commands/list.ts')),
-  entry('call', 'use', 'Call a tool: vivarium call TARGET TOOL key=value …', () => import('./commands/call.ts')),
-  entry('read', 'use', 'Read a resource: vivarium read TARGET URI', () => import('./commands/read.ts')),
-  entry('prompt', 'use', 'Fill in a prompt: vivarium prompt TARGET NAME key=value …', () => import('./commands/prompt.ts')),
-  entry('listen', 'use', 'What a server says by itself: events, pushes, updates, changes', () => import('./commands/listen.ts')),
-  entry('inspect', 'use', 'What a server is: revision, extensions, scopes, cost', () => import('./commands/inspect.ts')),
-  entry('doctor', 'use', 'Why a server or a config does not work, and the fix', () => import('./commands/doctor.ts')),
-  entry('new', 'make', 'Begin a server: one TypeScript file, with tests', () => import('./commands/new.ts')),
-  entry('serve', 'make', 'Serve a file that exports a server, over HTTP or stdio', () => import('./commands/serve.ts')),
-  entry('bundle', 'make', 'Make server.json and an MCPB bundle of a server', () => import('./commands/bundle.ts')),
-  entry('record', 'judge', 'Write down what passes between a client and a server', () => import('./commands/record.ts')),
   entry(
-    'replay',
-    'judge',
-    'Send a recording again and show what differs, or serve it as a mock',
-    () => import('./commands/replay.ts'),
+    'list',
+    'use',
+    'List what a server offers: tools, resources, templates, prompts, events',
+    () => import('./commands/list.ts'),
   ),
-  entry('gateway', 'run', 'One endpoint in front of many servers, by a config file', () => import('./commands/gateway.ts')),
-  entry('test', 'judge', 'Judge a server: does it keep what the protocol demands?', () => import('./commands/test.ts')),
-  entry('up', 'run', 'The live host in the terminal, on a config file', () => import('./commands/up.ts'), true),
-  entry('completions', 'shell', 'Completions for bash, zsh or fish', () => import('./commands/completions.ts'), true),
+  entry('call', 'use', 'Call a tool', () => import('./commands/call.ts')),
+  entry('read', 'use', 'Read a resource', () => import('./commands/read.ts')),
+  entry('prompt', 'use', 'Get the messages of a prompt', () => import('./commands/prompt.ts')),
+  entry('listen', 'use', 'Listen for events, pushes, updates and list changes', () => import('./commands/listen.ts')),
+  entry('inspect', 'use', 'Show what a server is: revision, extensions, scopes, cost', () => import('./commands/inspect.ts')),
+  entry(
+    'doctor',
+    'use',
+    'Find out why a server or config file does not work, and how to fix it',
+    () => import('./commands/doctor.ts'),
+  ),
+  entry('new', 'make', 'Create a server: one TypeScript file, with tests', () => import('./commands/new.ts')),
+  entry('serve', 'make', 'Serve a file that exports a server, over HTTP or stdio', () => import('./commands/serve.ts')),
+  entry(
+    'bundle',
+    'make',
+    'Package a server: an MCPB bundle, and server.json for the registry',
+    () => import('./commands/bundle.ts'),
+  ),
+  entry('test', 'judge', 'Test a server, client or host for conformance', () => import('./commands/test.ts')),
+  entry('record', 'judge', 'Record the traffic between a client and a server', () => import('./commands/record.ts')),
+  entry('replay', 'judge', 'Replay a recording against a server, or serve it as a mock', () => import('./commands/replay.ts')),
+  entry('gateway', 'run', 'Serve one endpoint in front of many servers', () => import('./commands/gateway.ts')),
+  entry('up', 'run', 'Start a live host in the terminal', () => import('./commands/up.ts'), true),
+  entry(
+    'completions',
+    'shell',
+    'Print a completion script for bash, zsh or fish',
+    () => import('./commands/completions.ts'),
+    true,
+  ),
 ]

@@ -13,9 +13,9 @@ import { gather } from './lists.ts'
 import { brief } from './terminal/text.ts'
 
 /** What helps where the server wants credentials. */
-const signIn = 'Run it in a terminal to sign in with the browser, or give --bearer-env NAME or --header'
+const signIn = 'Run the command in a terminal to sign in with the browser, or pass --bearer-env NAME or --header'
 /** What helps where credentials would be sent in the clear. */
-const secure = 'Use its https address, or do not sign in: --no-auth'
+const secure = 'Use the https address of the server, or pass --no-auth'
 
 /** Whatever was thrown while speaking with a server, and what that said on standard error. What is told already stays as it is. */
 export function explainServerError(error: unknown, label: string, said: readonly string[] = [], again = label): unknown {
@@ -24,21 +24,16 @@ export function explainServerError(error: unknown, label: string, said: readonly
   if (error instanceof ServesHttp)
     return failure(
       4,
-      `${label} serves HTTP at ${clip(error.url)}, and says nothing on its standard output`,
-      `Start it by itself and name its address, or give it the argument with which it speaks on stdio`,
+      `${label} serves HTTP at ${clip(error.url)} and writes nothing to standard output`,
+      'Start it separately and use its address, or start it with the argument that makes it speak over stdio',
     )
   const needs = authorizationIn(error)
-  if (needs !== undefined)
-    return failure(3, `${label} wants to know who calls: ${needs.message}`, isAddress(needs) ? secure : signIn)
+  if (needs !== undefined) return failure(3, `${label} requires a sign-in: ${needs.message}`, isAddress(needs) ? secure : signIn)
   if (error instanceof ConnectionError) return unserved(error, label, said) ?? connectionFailure(error, again)
   if (error instanceof Problem) return failure(exitOf(error), error.message, remedyOf(error, again))
   if (isTimeout(error)) {
-    const words = said.length === 0 ? '' : `. On standard error it said: "${brief(said.join(' '), 300)}"`
-    return failure(
-      4,
-      `${label} did not answer in time${words}`,
-      `Wait longer with --timeout 2m, or look: vivarium doctor ${again}`,
-    )
+    const words = said.length === 0 ? '' : `. Its standard error says: "${brief(said.join(' '), 300)}"`
+    return failure(4, `${label} did not answer in time${words}`, `Wait longer with --timeout 2m, or run vivarium doctor ${again}`)
   }
   return error instanceof McpError ? failure(1, told(error)) : error
 }
@@ -57,7 +52,7 @@ export async function offered<T>(
     return await asked
   } catch (error) {
     if (!(error instanceof McpError)) throw error
-    if (error.code === -32601) throw new CliError(`${label} offers no ${kind}`, undefined, { cause: error })
+    if (error.code === -32601) throw new CliError(`${label} has no ${kind}`, undefined, { cause: error })
     // Older servers have a number of their own for resources that are not there.
     if (name === undefined || (error.code !== -32602 && error.code !== -32002)) throw error
     const listed =
@@ -66,7 +61,7 @@ export async function offered<T>(
         : gather(client.resources()).then(all => all.map(({ uri }) => uri))
     const names = await listed.catch((): readonly string[] => [])
     if (names.length === 0 || names.includes(name)) throw error
-    const fix = meantText(name, names) ?? `It has ${brief(names.join(', '), 300)}`
+    const fix = meantText(name, names) ?? `Its ${kind} are ${brief(names.join(', '), 300)}`
     throw new CliError(`The server has no ${kind.slice(0, -1)} ${clip(name)}`, fix, { cause: error })
   }
 }
@@ -85,7 +80,7 @@ export function errorWords(error: unknown): string {
 /** A refusal of the server, with its number. */
 function told({ message, data, code }: McpError): string {
   const more = typeof data === 'string' ? `: ${data}` : ''
-  return code === undefined ? message : `The server refuses: ${message}${more} (${code})`
+  return code === undefined ? message : `The server refused the request: ${message}${more} (${code})`
 }
 
 /** What kept credentials from being had, or that there were none. */
@@ -104,7 +99,7 @@ function isAddress(error: Error): boolean {
 /** Options of the library are none of the command. */
 function remedyOf({ suggestion }: Problem, again: string): string | undefined {
   if (suggestion?.includes('give connect the option') !== true) return suggestion
-  return `vivarium doctor ${again} says more; a tape that is served speaks only the revisions that it has: try --revision`
+  return `Run vivarium doctor ${again}. A served tape speaks only the revisions that it contains: try --revision`
 }
 
 /** The exit code for a problem, by its category. */
@@ -124,7 +119,7 @@ function unserved(error: ConnectionError, label: string, said: readonly string[]
   const [, name] = /Cannot find package '([^']+)'/.exec(said.join('\n')) ?? []
   if (name === undefined) return undefined
   const missing = brief(name, 80)
-  return new CliError(`${label} cannot be loaded: the package ${missing} is not installed`, `npm install ${missing}`, {
+  return new CliError(`${label} cannot be loaded: the package ${missing} is not installed`, `Run npm install ${missing}`, {
     cause: error,
   })
 }
@@ -133,8 +128,8 @@ function unserved(error: ConnectionError, label: string, said: readonly string[]
 function connectionFailure(error: ConnectionError, again: string): CliError {
   // A program that has nothing to serve ends by itself, and well.
   const fix = /exit code 0\b/.test(error.message)
-    ? 'A file exports its server: export const server = createServer({ … }); a program serves on its standard input until that ends'
-    : `vivarium doctor ${again} says why`
+    ? 'A file must export its server: export const server = createServer({ … }). A program must serve until its standard input ends'
+    : `Run vivarium doctor ${again} to see why`
   const isSaid = error.status === undefined || error.message.includes(String(error.status))
   return new CliError(`${error.message}${isSaid ? '' : ` (HTTP ${error.status})`}`, fix, { exit: 4, cause: error })
 }
@@ -156,7 +151,7 @@ class ServesHttp extends Error {
   readonly url: string
 
   constructor(url: string) {
-    super(`It serves HTTP at ${url}, and says nothing on its standard output`)
+    super(`The program serves HTTP at ${url} and writes nothing to standard output`)
     this.url = url
   }
 }

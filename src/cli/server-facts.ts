@@ -23,7 +23,7 @@ type LiveFacts = Awaited<ReturnType<typeof liveFacts>>
 type FailedFact = Omit<FailedList, 'kind'> & { readonly kind: FailedList['kind'] | 'manifest' | 'live' }
 
 /** What the connection itself tells, heard in passing. */
-interface Overheard {
+interface ConnectionFacts {
   /** By which the messages pass. */
   carrier: string
   /** The revisions that the server has named. */
@@ -33,8 +33,8 @@ interface Overheard {
 }
 
 /** Listens to a connection while it is used. */
-export function overhearing(): { readonly heard: Overheard; readonly wrap: NonNullable<ConnectOptions['wrap']> } {
-  const heard: Overheard = { carrier: 'unknown', speaks: [], took: [] }
+export function observeConnection(): { readonly heard: ConnectionFacts; readonly wrap: NonNullable<ConnectOptions['wrap']> } {
+  const heard: ConnectionFacts = { carrier: 'unknown', speaks: [], took: [] }
   const asked = new Map<unknown, number>()
   return {
     heard,
@@ -59,7 +59,7 @@ const none: Lists = {}
 /** Everything that can be had; what fails is told beside it. */
 export async function serverFactsOf(
   client: Client,
-  heard: Overheard,
+  heard: ConnectionFacts,
   { openedMs, missing }: Pick<OpenedTarget, 'openedMs' | 'missing'>,
   live: LiveFacts,
 ) {
@@ -116,7 +116,7 @@ export function extensionsIn({ extensions, experimental }: Client['capabilities'
 const pings = 5
 
 /** Of pings where the wire has them, else of the lists that were asked for: the first answer is left out, it starts things. */
-async function roundTrip(client: Client, { took }: Overheard): Promise<number | undefined> {
+async function roundTrip(client: Client, { took }: ConnectionFacts): Promise<number | undefined> {
   const asked = [...took.slice(1)]
   try {
     for (let at = 0; at < pings; at++) {
@@ -160,7 +160,7 @@ async function liveFactsAt(target: Resolved['target'], options: ConnectOptions) 
 }
 
 /** Why a listener refuses everything else. */
-const only = why('UNSUPPORTED', 'cli.guest', 'This host only listens', 'Connect a host that does more: vivarium up')
+const only = why('UNSUPPORTED', 'cli.guest', 'This host only listens and offers nothing else', 'Connect a full host: vivarium up')
 
 /** Enables every feature set where events are wanted, else none. Events are only shown, so sets that declare too little are heard, too. */
 export function liveGuest(onPush?: (event: PushEvent) => void): LiveHandlers {

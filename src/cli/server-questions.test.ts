@@ -40,7 +40,7 @@ test('a form that asks for a password says so before anybody types one, and a pa
   onTestFinished(() => asks.close())
   const question = { mode: 'form', message: 'Who are you?', schema: form, secrets: ['name'] } as const
   const first = asks.options.onElicit?.(question, { signal })
-  await type(/Careful: it asks for what looks like a password or key \(name\)[\s\S]*declines/, '/no\r')
+  await type(/Warning: the form asks for what looks like a password or key \(name\)[\s\S]*declines/, '/no\r')
   expect(await first).toEqual({ action: 'decline' })
   const page = {
     mode: 'url',
@@ -50,7 +50,7 @@ test('a form that asks for a password says so before anybody types one, and a pa
     elicitationId: undefined,
   } as const
   const second = asks.options.onElicit?.(page, { signal })
-  await type(/It leads to x\.example[\s\S]*\[N\]o/, '\r')
+  await type(/The link leads to x\.example[\s\S]*\[N\]o/, '\r')
   expect(await second).toEqual({ action: 'decline' })
 })
 
@@ -73,7 +73,7 @@ test('a form without fields is accepted only where somebody says yes, and declin
   onTestFinished(() => asks.close())
   const question = { mode: 'form', message: 'Delete it?', schema: { type: 'object', properties: {} } } as const
   const first = asks.options.onElicit?.(question, { signal })
-  await type(/Ctrl-C leaves it unanswered[\s\S]*\[N\]o/, '\r')
+  await type(/Ctrl-C cancels[\s\S]*\[N\]o/, '\r')
   expect(await first).toEqual({ action: 'decline' })
   const second = asks.options.onElicit?.(question, { signal })
   await type(/\[N\]o[\s\S]*\[N\]o/, 'yes\r')
@@ -87,7 +87,7 @@ test('a form that asks for nothing but a yes is a question of yes or no, and dec
   const schema = { type: 'object', properties: { confirm: { type: 'boolean', title: 'Proceed?' } }, required: ['confirm'] }
   const question = { mode: 'form', message: 'Delete it?', schema } as const
   const first = asks.options.onElicit?.(question, { signal })
-  await type(/Ctrl-C leaves it unanswered[\s\S]*\[N\]o/, '\r')
+  await type(/Ctrl-C cancels[\s\S]*\[N\]o/, '\r')
   expect(await first).toEqual({ action: 'decline' })
   const second = asks.options.onElicit?.(question, { signal })
   await type(/\[N\]o[\s\S]*\[N\]o/, 'yes\r')
@@ -115,9 +115,9 @@ test('without a terminal options answer, and what they do not answer is declined
   ).toEqual({ action: 'decline' })
   expect(await none.options.onCost?.(question, { signal })).toBe(false)
   expect(none.declined).toEqual([
-    'the server asks: Who? → run it in a terminal, or give --answer name=… --answer age=…',
-    'the server asks: Sign → open https://x.example, and run it in a terminal',
-    'Pay 3 units? → --yes says yes, or run it in a terminal',
+    'the server asks: Who? → Run the command in a terminal, or pass --answer name=… --answer age=…',
+    'the server asks: Sign → Open https://x.example, and run the command in a terminal',
+    'Pay 3 units? → Pass --yes to approve, or run the command in a terminal',
   ])
 })
 

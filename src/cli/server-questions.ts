@@ -25,8 +25,8 @@ export interface QuestionOptions {
 /** Declares `--yes` and `--answer`. */
 export function askOptions(command: CommandLike): CommandLike {
   return command
-    .option('--yes', 'Say yes where the server or its price wants a confirmation')
-    .option('--answer <key=value>', 'Fill in a field of what the server asks', { repeated: true })
+    .option('--yes', 'Answer yes when the server, or the price of a call, requires a confirmation')
+    .option('--answer <key=value>', 'Fill in a field of a form that the server sends', { repeated: true })
 }
 
 /** The schema of a form. */
@@ -71,12 +71,12 @@ export class ServerQuestions {
   async #confirm(message: string, signal: AbortSignal | undefined): Promise<boolean> {
     if (this.#given.yes === true) return true
     if (!this.#io.interactive) {
-      this.declined.push(`${brief(message, 200)} → --yes says yes, or run it in a terminal`)
+      this.declined.push(`${brief(message, 200)} → Pass --yes to approve, or run the command in a terminal`)
       return false
     }
     const { screen } = this
     const ask = async (shown: ShownQuestion): Promise<boolean> => {
-      screen.line(say` ${screen.paint.warn('?')} ${shown.number}. ${screen.paint.dim('the server asks for your yes:')}`)
+      screen.line(say` ${screen.paint.warn('?')} ${shown.number}. ${screen.paint.dim('the server asks for your confirmation:')}`)
       screen.line(foreignText(message.slice(0, 4_000), `   ${foreignMark}`))
       return isYes(await this.#open.ask(`${shown.label(message)}[y]es · [N]o › `, signal))
     }
@@ -97,8 +97,8 @@ export class ServerQuestions {
       screen.line(foreignText(question.message, `   ${foreignMark}`))
       if (question.mode === 'form') return fillForm(screen, this.#open, { ...question, server: 'the server' }, signal, shown)
       screen.line(say`   ${question.url}`)
-      screen.line(say`   ${paint.dim('It leads to')} ${paint.warn(question.host)}`)
-      const opened = await this.#open.ask(`${shown.label(question.host)}have you opened it? [y]es · [N]o › `, signal)
+      screen.line(say`   ${paint.dim('The link leads to')} ${paint.warn(question.host)}`)
+      const opened = await this.#open.ask(`${shown.label(question.host)}have you opened the link? [y]es · [N]o › `, signal)
       return { action: isYes(opened) ? 'accept' : 'decline' }
     }
     return this.#queue.ask<ElicitResult>(signal, () => ({ action: 'cancel' }), ask)
@@ -129,10 +129,10 @@ function fromOptions(schema: Form, { answer = [], yes }: QuestionOptions): Elici
 function remedyOf(
   question: { readonly mode: 'form'; readonly schema: Form } | { readonly mode: 'url'; readonly url: string },
 ): string {
-  if (question.mode === 'url') return `open ${brief(question.url, 200)}, and run it in a terminal`
+  if (question.mode === 'url') return `Open ${brief(question.url, 200)}, and run the command in a terminal`
   const fields = Object.keys(propertiesOf(question.schema))
-  if (fields.length === 0 || wantsOnlyYes(question.schema)) return '--yes says yes, or run it in a terminal'
-  return `run it in a terminal, or give ${fields
+  if (fields.length === 0 || wantsOnlyYes(question.schema)) return 'Pass --yes to approve, or run the command in a terminal'
+  return `Run the command in a terminal, or pass ${fields
     .slice(0, 6)
     .map(name => `--answer ${brief(name, 40)}=…`)
     .join(' ')}`

@@ -68,13 +68,13 @@ async function find(words: readonly string[], io: Io, options: TargetOptions): P
 }
 
 /** The fix for words that name nothing. */
-const howToName = 'Name a URL, a file, an npm package or a server of a config file; or write -- and a program, at the end'
+const howToName = 'Pass a URL, a file, an npm package or the name of a configured server, or end with -- and a program'
 
 /** The failure for a command line without a target; names servers that could be meant. */
 async function noTarget(places: ConfigPlaces): Promise<CliError> {
   const names = (await knownNames(places)).slice(0, 12).map(each => clip(each))
-  const known = names.length === 0 ? '' : `. Your configs have ${names.join(', ')}`
-  return new CliError('No target is given', `${howToName}${known}`)
+  const known = names.length === 0 ? '' : `. Configured servers: ${names.join(', ')}`
+  return new CliError('The target is missing', `${howToName}${known}`)
 }
 
 /** A word that is neither an address nor a file. */
@@ -88,7 +88,7 @@ async function named(word: string, io: Io, options: TargetOptions): Promise<Reso
   // A word that may mean anything is no wish to run what lies in the folder under that name.
   if (installed !== undefined && named?.sure === false)
     throw new CliError(
-      `No config has a server ${clip(word)}, but a package of that name is here: ${installed.says}`,
+      `No config file has a server ${clip(word)}, but an installed package has this name: ${installed.says}`,
       `Write npm:${clip(word)} to run it`,
     )
   const program = named && (installed ?? (named.sure ? fetchedProgram(named.spec, io.env) : undefined))
@@ -100,14 +100,17 @@ async function named(word: string, io: Io, options: TargetOptions): Promise<Reso
 
 /** The failure for a word that names nothing, by what it looks like. */
 function unknownTarget(word: string, mayBePackage: boolean, names: readonly string[]): CliError {
-  if (/^[\w.-]+:\d+(\/|$)/.test(word)) return new CliError(`${clip(word)} is no address`, `Write http://${clip(word)}`)
-  if (namesFile(word)) return new CliError(`There is no file ${clip(word)}`, fileMeant(word) ?? howToName)
+  if (/^[\w.-]+:\d+(\/|$)/.test(word)) return new CliError(`${clip(word)} is not an address`, `Write http://${clip(word)}`)
+  if (namesFile(word)) return new CliError(`The file ${clip(word)} does not exist`, fileMeant(word) ?? 'Correct the path')
   if (isFile(word))
-    return new CliError(`No config has a server ${clip(word)}`, `To run the file of that name, write ./${clip(word)}`)
+    return new CliError(`No config file has a server ${clip(word)}`, `To run the file of that name, write ./${clip(word)}`)
   const meant = meantText(word, names)
-  if (meant !== undefined) return new CliError(`Nothing is called ${clip(word)}`, meant)
-  const npm = mayBePackage ? `. npm:${clip(word)} would be the npm package of that name` : ''
-  return new CliError(`No file, config or installed package is called ${clip(word)}`, `${howToName}${npm}`)
+  if (meant !== undefined) return new CliError(`There is no server ${clip(word)}`, meant)
+  const npm = mayBePackage ? `. For the npm package of that name, write npm:${clip(word)}` : ''
+  return new CliError(
+    `There is no server ${clip(word)}: no file, configured server or installed package has this name`,
+    `${howToName}${npm}`,
+  )
 }
 
 /** A file beside it that is called alike. */
@@ -116,7 +119,7 @@ function fileMeant(word: string): string | undefined {
     const near = nearest(basename(word), readdirSync(dirname(resolve(word)))).map(name => join(dirname(word), name))
     return near.length === 0 ? undefined : `Did you mean ${near.map(each => clip(each)).join(' or ')}?`
   } catch {
-    return `There is no folder ${clip(dirname(word))}`
+    return `The folder ${clip(dirname(word))} does not exist`
   }
 }
 
@@ -128,12 +131,12 @@ function plain(label: string, target: Target, again = shellWord(label)): Resolve
 /** An address, checked. */
 function addressOf(text: string): string {
   if (URL.canParse(text)) return text
-  throw new CliError(`"${clip(text)}" is no address`, 'Write it in full: https://host/mcp')
+  throw new CliError(`"${clip(text)}" is not an address`, 'Write the full address: https://host/mcp')
 }
 
 /** What was typed here is run as the shell would: with all variables. */
 function commandTarget([command, ...args]: readonly string[], io: Io): Resolved {
-  if (command === undefined) throw new CliError('No program stands behind --', 'Write -- node server.js')
+  if (command === undefined) throw new CliError('The program after -- is missing', 'Write, for example, -- node server.js')
   const typed = [command, ...args].join(' ')
   return plain(typed, { command, args, env: environment(io) }, `-- ${shellWords([command, ...args])}`)
 }
@@ -151,8 +154,8 @@ function fileTarget(file: string, io: Io): Target {
   if (exportsServer(path)) return { ...selfCommand(['serve', path, '--stdio']), env }
   if (listensOnly(path))
     throw new CliError(
-      `${clip(file)} listens on HTTP and exports no server`,
-      'Write: export const server = …; or start it, and name its address',
+      `${clip(file)} serves HTTP itself and does not export a server`,
+      'Write export const server = … in the file; or start it, and use its address',
     )
   const interpreter = interpreters.find(([ending]) => ending.test(path))?.[1]
   return interpreter === undefined ? { command: path, env } : { command: interpreter, args: [path], env }
@@ -190,7 +193,7 @@ function isFile(path: string): boolean {
 function folderOf(path: string): string {
   const folder = resolve(path)
   if (existsSync(folder) && statSync(folder).isDirectory()) return folder
-  throw new CliError(`--cwd: there is no folder ${clip(path)}`, 'Correct the path')
+  throw new CliError(`--cwd: the folder ${clip(path)} does not exist`, 'Correct the path')
 }
 
 /** By their names, so that no secret stands in a list of processes. */
@@ -199,7 +202,8 @@ function given(names: readonly string[], { env }: Io): Record<string, string> {
     names.map(word => {
       const [, name = word, value] = /^([^=]+)=(.*)$/s.exec(word) ?? []
       const text = value ?? env[name]
-      if (text === undefined) throw new CliError(`--env: the variable ${clip(name)} is not set`, `Set it, or leave it out`)
+      if (text === undefined)
+        throw new CliError(`--env: the environment variable ${clip(name)} is not set`, 'Set the variable, or remove the option')
       return [name, text]
     }),
   )
@@ -240,7 +244,7 @@ function installedProgram(spec: string, cwd: string): PackageProgram | undefined
 function fetchedProgram(spec: string, env: Readonly<Record<string, string | undefined>>): PackageProgram {
   return {
     command: { command: process.platform === 'win32' ? 'npx.cmd' : 'npx', args: ['-y', spec], env: networkIn(env) },
-    says: `${spec} is not installed here: npx -y ${spec} fetches and runs it`,
+    says: `${spec} is not installed here; running npx -y ${spec}`,
   }
 }
 

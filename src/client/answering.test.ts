@@ -234,7 +234,7 @@ describe('how often a server may ask', () => {
     for (let n = 0; n < burst; n++) expect(await server.ask(method, params)).toHaveProperty('result')
     const refused = await server.ask(method, params)
     expect(refused).toMatchObject({
-      error: { message: `Too many ${what}: wait ${waitMs} ms and try again`, data: { limit: what, retryAfterMs: waitMs } },
+      error: { message: `Too many ${what}. Retry in ${waitMs} ms`, data: { limit: what, retryAfterMs: waitMs } },
     })
     clock.advance(waitMs)
     expect(await server.ask(method, params)).toHaveProperty('result')

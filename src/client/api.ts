@@ -44,7 +44,7 @@ import type { Relaying } from './relaying.ts'
 
 export type { Recommended, ToldProgress }
 
-/** The options of a tool call, from all features. */
+/** Options of `callTool`. */
 export interface CallToolOptions<S extends Schema = Schema>
   extends ToolCallOptions<S>,
     IdempotencyCallOptions,
@@ -52,7 +52,7 @@ export interface CallToolOptions<S extends Schema = Schema>
     ConfirmationCallOptions,
     IntentCallOptions,
     LiveCallOptions {
-  /** Receives progress of the call. */
+  /** Called with each progress notification of the call. */
   readonly onProgress?: (progress: ToldProgress) => void
 }
 
@@ -65,16 +65,24 @@ interface CallAnswer<Failed extends boolean, T>
     MediaAnswer,
     LiveAnswer {}
 
-/** The result of a tool call. The structured content of a failed call has no known type. */
+/** The result of a tool call. If the tool failed (`isError`), the structured content has no known type. */
 export type ToolOutcome<T = unknown> = CallAnswer<false, T> | CallAnswer<true, unknown>
 
 /** `callTool`, with the options of all features. */
 interface ToolCallsApi {
-  /** Calls a tool. With the option `output` the structured content is checked, and typed where the tool did not fail. */
+  /**
+   * Calls a tool and resolves with its result, also if the tool reports an error (`isError`). With the option `output` the
+   * structured content is validated and typed.
+   * @example
+   * const { text, isError } = await mcp.callTool('add', { a: 1, b: 2 })
+   */
   callTool<S extends Schema>(
     name: string,
     args: Params | undefined,
-    options: CallToolOptions<S> & { readonly output: S },
+    options: CallToolOptions<S> & {
+      /** The schema of the structured content. */
+      readonly output: S
+    },
   ): Promise<ToolOutcome<InferOutput<S>>>
   callTool(name: string, args?: Params, options?: CallToolOptions): Promise<ToolOutcome>
 }
@@ -102,14 +110,24 @@ export interface ClientFeatureMembers
 
 /** Limits on what a server may send and ask. */
 interface ClientLimits extends Partial<Limits>, ListLimits {
-  /**
-   * How often the server may ask. Default: bursts of 10 elicitations and one more every 2 s; bursts of 20 samplings and one
-   * more a second.
-   */
-  readonly rates?: { readonly elicit?: RequestRate | false; readonly sample?: RequestRate | false }
+  /** How often the server may ask. Requests above the rate are refused. */
+  readonly rates?: {
+    /** The rate of questions to the user. Default: 0.5 per second, bursts of 10. `false`: no limit. */
+    readonly elicit?: RequestRate | false
+    /** The rate of sampling requests. Default: 1 per second, bursts of 20. `false`: no limit. */
+    readonly sample?: RequestRate | false
+  }
 }
 
-/** Options of `connect`: those of its features, and of the connection itself. */
+/**
+ * Options of `connect`.
+ * @example
+ * await using mcp = await connect(url, {
+ *   timeout: '10s',
+ *   onElicit: question => ({ action: 'decline' }),
+ *   onLog: ({ level, data }) => console.error(level, data),
+ * })
+ */
 export interface ConnectOptions
   extends ElicitationOptions,
     SamplingOptions,
@@ -122,45 +140,50 @@ export interface ConnectOptions
     ConfirmationOptions,
     CostClientOptions,
     IntentClientOptions {
-  /** How this client names itself. Default: vivarium. */
+  /** Name and version that the server sees. Default: `vivarium` and its version. */
   readonly info?: Implementation
-  /** The revisions to use. Default: the five official ones. */
+  /** The protocol revisions to use. The client finds out which of them the server speaks. Default: the five official ones. */
   readonly revisions?: readonly RevisionId[]
   /**
-   * Receives questions of the server unchanged, in place of the handlers above: for programs between a server and its clients.
+   * Receives the questions of the server unchanged and replaces `onElicit`, `onSample` and `roots`: for programs between a server
+   * and its clients, such as a gateway. Default: the handlers answer.
+   * @experimental Its methods change without notice.
    */
   readonly relay?: Relaying
-  /** The server speaks the form of another implementation: `davioe` is that of davioe/mcp-extension-proposals. Default: none. */
+  /** The extension dialect of the server: `davioe` is that of davioe/mcp-extension-proposals. Default: that of this package. */
   readonly profile?: 'davioe'
-  /** Extensions this client declares, by their id. */
+  /** Further extensions to declare, with their settings, by id. Default: none. */
   readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
-  /** Obtains credentials when the server asks for them: `oauth()`, `bearer(token)`, … Default: none. */
+  /** Gets tokens when the server asks for them: `oauth()`, `bearer(token)`, … Default: none. */
   readonly auth?: ClientAuthorization
-  /** Headers of every HTTP request. */
+  /** Headers of every HTTP request. Default: none. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Called with every connection that is opened; its result is used instead. For recording and for tests. */
+  /** Called with every connection that is opened; the connection that it returns is used instead. For recording and for tests. */
   readonly wrap?: (connection: Connection) => Connection
-  /** Makes HTTP requests instead of the built-in client. */
+  /** Makes the HTTP requests. Default: a built-in HTTP client. */
   readonly fetch?: typeof fetch
-  /** The default wait for an answer, or a sign of progress. Default 60 s. */
+  /** How long a request waits for an answer, or for a sign of progress. `options.timeout` of one request takes precedence. Default 60 s. */
   readonly timeout?: Duration
-  /** How long the server may take to answer when it is opened. Default: as long as `timeout`. */
+  /** How long the server may take to answer while the connection is opened. Default: as long as `timeout`. */
   readonly startTimeout?: Duration
-  /** How long a pipe may stay silent on the first, modern message before a handshake is tried. Default 5 s. */
+  /**
+   * How long a stdio server may stay silent on the first message of 2026-07-28 before the handshake of older revisions is tried.
+   * Default 5 s.
+   */
   readonly probeTimeout?: Duration
-  /** Makes this client the host of an MCP Live server: what the server may ask, and who answers. Default: MCP without Live. */
+  /** Makes this client the host of an MCP Live server and answers its requests. Default: MCP without Live. */
   readonly live?: LiveHandlers
-  /** How large messages may be, and how many may be under way. */
+  /** How large messages may be, and how many requests may run. Default: see the reference of limits. */
   readonly limits?: ClientLimits
   /**
-   * Where the client's own log goes, and how much of it: a level for standard error, or a log of your own. Default: the variable
-   * VIVARIUM_LOG, else `silent`. What the server logs comes to `onLog`.
+   * The log of the client: a level for standard error, or a log of your own. Default: the variable VIVARIUM_LOG, else `silent`.
+   * The log of the server goes to `onLog`.
    */
   readonly log?: LogOption
-  /** Told the same as the log, but raw, secrets included: for programs and tests. */
+  /** Called with every trace event, unredacted: for programs and tests. Default: not called. */
   readonly onTrace?: (event: string, detail: unknown) => void
-  /** For tests: the time, and timers. Default: the real one. */
+  /** For tests: time and timers. Default: the real clock. */
   readonly clock?: Clock
-  /** Gives up opening: what was started for it is ended again. Later it has no say. */
+  /** Aborts opening the connection. It has no effect afterwards. */
   readonly signal?: AbortSignal
 }

@@ -31,10 +31,10 @@ class FeatureMembers {
   }
 }
 
-/** The members are defined at runtime, so their types are stated here. */
+/** The members that features add at run time. */
 const WithFeatures = FeatureMembers as new (kit: ClientOwnKit) => ClientFeatureMembers
 
-/** One server, as an application uses it. */
+/** A connection to one server, made by `connect`. `close` ends it. */
 export class Client extends WithFeatures {
   readonly #kit: ClientOwnKit
   readonly #session: Session
@@ -45,15 +45,18 @@ export class Client extends WithFeatures {
     this.#session = session
   }
 
-  /** The tool caller of a client, for programs that forward calls of others. */
+  /**
+   * The tool caller of a client, for programs that forward calls of others.
+   * @internal
+   */
   static override caller = (client: Client): ToolCaller => toolCallerOf(client.#kit.port(clientToolsPort))
 
-  /** The revision in use. */
+  /** The protocol revision in use. */
   get revision(): RevisionId {
     return this.#session.opened.revision.id
   }
 
-  /** What the server declares. */
+  /** The capabilities that the server declares. */
   get capabilities(): Capabilities {
     return this.#session.opened.capabilities
   }
@@ -63,12 +66,12 @@ export class Client extends WithFeatures {
     return this.#session.opened.serverInfo
   }
 
-  /** How the server says it is to be used. */
+  /** How the server says that it should be used, for the model. */
   get instructions(): string | undefined {
     return this.#session.opened.instructions
   }
 
-  /** Resolves when the connection has ended: with the error, or undefined if this side closed it. */
+  /** Resolves when the connection has ended: with the error, or with undefined if you closed it. */
   get ended(): Promise<Error | undefined> {
     return this.#session.ended
   }
@@ -83,16 +86,26 @@ export class Client extends WithFeatures {
     return undefined
   }
 
-  /** Wraps every later call; the first middleware is the outermost. */
+  /**
+   * Adds middleware around every later request. The first middleware is the outermost.
+   * @example
+   * mcp.use(async (call, next) => {
+   *   console.error(call.method)
+   *   return next(call)
+   * })
+   */
   use(middleware: ClientMiddleware): this {
     this.#session.middleware.push(middleware)
     return this
   }
 
   /**
-   * Calls a tool and gives its result while it forms: `for await (const chunk of stream)`, then `await stream.result`, which is
-   * complete in itself. A connection that breaks in between is made good where the server knows how. A server that does not
-   * stream gives its result as the only chunk.
+   * Calls a tool and yields its result in chunks. `await stream.result` gives the complete result. If the connection breaks, the
+   * call is resumed where the server supports that. A server that does not stream yields one chunk.
+   * @example
+   * const stream = mcp.streamTool('export', { table: 'sales' })
+   * for await (const chunk of stream) console.log(chunk)
+   * const { isError } = await stream.result
    */
   streamTool<C extends Schema, S extends Schema>(
     name: string,
@@ -117,8 +130,11 @@ export class Client extends WithFeatures {
   }
 
   /**
-   * Begins a transaction: calls that stay together, or are taken back together.
-   * @example await using tx = await mcp.transaction(); await tx.callTool('create', …); await tx.commit()
+   * Begins a transaction: its calls are committed together, or undone together. Throws if the server has no transactions.
+   * @example
+   * await using tx = await mcp.transaction()
+   * await tx.callTool('create', { title: 'Login fails' })
+   * await tx.commit()
    */
   transaction(options: TransactionOptions = {}): Promise<Transaction> {
     const kit = this.#kit
@@ -139,8 +155,8 @@ export class Client extends WithFeatures {
   }
 
   /**
-   * The content that a reference stands for (a block of a result that carries one, or the reference itself), as a stream that goes
-   * on by itself where a connection broke. It ends with an error where it is not what was announced.
+   * Returns the content behind a data reference (a content block that carries one, or the reference itself) as a stream. It
+   * resumes if the connection breaks, and ends with an error if size or digest differ from what was announced.
    * @example for await (const chunk of await mcp.readReference(content[0])) file.write(chunk)
    */
   async readReference(reference: unknown, options: ReadReferenceOptions = {}): Promise<ReadableStream<Uint8Array>> {
@@ -153,12 +169,13 @@ export class Client extends WithFeatures {
     )
   }
 
-  /** Closes the connection; pending calls fail. */
+  /** Closes the connection. Pending requests fail. */
   async close(): Promise<void> {
     for (const part of this.#kit.parts) part.closing?.()
     await this.#session.close()
   }
 
+  /** Same as `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }

@@ -39,12 +39,12 @@ describe('connect', () => {
   )
 
   it.each([
-    ['./server.js', "give { command: 'node', args: ['./server.js'] } to start a program"],
+    ['./server.js', "Pass { command: 'node', args: ['./server.js'] } to start a program"],
     ['server.py', "{ command: 'python3', args: ['server.py'] }"],
     ['npx my-server --all', "{ command: 'npx', args: ['my-server', '--all'] }"],
     ['my-server', "{ command: 'my-server' }"],
-    ['localhost:3000/mcp', 'write it in full: http://localhost:3000/mcp'],
-    ['ftp://example.com', 'give { command, args } to start a program, or a full URL such as http://'],
+    ['localhost:3000/mcp', 'Write the full URL: http://localhost:3000/mcp'],
+    ['ftp://example.com', 'Pass { command, args } to start a program, or a full URL such as http://'],
   ])('says of %s what to give instead', async (target, fix) => {
     await expect(connect(target)).rejects.toThrow(fix)
   })
@@ -64,18 +64,18 @@ describe('connect', () => {
     const error = await connect(`${protocol}://${host}/mcp`, own === undefined ? {} : { fetch: own }).catch(thrown => thrown)
     expect(error).toMatchObject({
       kind: 'refused',
-      message: `Nothing listens on ${protocol}://${host} (ECONNREFUSED); start the server, or correct host and port of the address`,
+      message: `No server listens on ${protocol}://${host} (ECONNREFUSED); start the server, or correct host and port of the address`,
     })
   })
 
   it('says which host cannot be found', async () => {
-    await expect(connect('http://no-such-host.invalid/mcp')).rejects.toThrow('No host no-such-host.invalid can be found')
+    await expect(connect('http://no-such-host.invalid/mcp')).rejects.toThrow('The host no-such-host.invalid cannot be resolved')
   })
 
   it('refuses to speak nothing, or what there is not', async () => {
-    await expect(connect(modernServer().connection, { revisions: [] })).rejects.toThrow('leaves nothing to speak')
+    await expect(connect(modernServer().connection, { revisions: [] })).rejects.toThrow('is an empty list')
     await expect(connect(modernServer().connection, { revisions: ['1999-01-01' as never] })).rejects.toThrow(
-      'There is no revision "1999-01-01"',
+      'Revision "1999-01-01" does not exist',
     )
   })
 

@@ -52,11 +52,14 @@ function named(target: Target): Readonly<Record<string, string>> {
 const defaultInfo = { name: 'vivarium', version }
 
 /**
- * Connects to a server: a URL, a command to run, or a connection that is already there.
- * @example await using mcp = await connect('http://127.0.0.1:7420/mcp')
+ * Connects to a server: a URL, a command to start, or an open connection. It finds out which protocol revision the server speaks.
+ * Rejects if the server cannot be reached or does not answer.
+ * @example
+ * await using mcp = await connect(url)
+ * const { text } = await mcp.callTool('add', { a: 1, b: 2 })
  */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
-  if (target === undefined || target === null) throw new TypeError('connect needs a URL, a { command } or a connection')
+  if (target === undefined || target === null) throw new TypeError('connect needs a URL, a { command, args } or a connection')
   checkConnectOptions(options)
   checkLogOption(options.log)
   const settings = settingsOf(options)
@@ -73,8 +76,8 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const authorizer = authorizerOf(target, options, facts)
   const opened = openerOf(target, { headers: options.headers, fetch: options.fetch, authorizer, limits })
   const opener = profiled(wrapped(opened, options), options)
-  const shakesFirst = options.live !== undefined
-  const session = await open({ engine, opener, probeTimeoutMs, startMs, signal: options.signal, shakesFirst }, kit)
+  const handshakeFirst = options.live !== undefined
+  const session = await open({ engine, opener, probeTimeoutMs, startMs, signal: options.signal, handshakeFirst }, kit)
   attend(session, kit)
   for (const part of kit.parts) {
     const opening = part.opened?.(session)
@@ -170,7 +173,8 @@ function wrapped(opener: Opener, { wrap }: ConnectOptions): Opener {
 /** Applies the option `profile` to every connection. */
 function profiled(opener: Opener, { profile }: ConnectOptions): Opener {
   if (profile === undefined) return opener
-  if (profile !== 'davioe') throw new TypeError(`profile is "${clip(String(profile))}": there is 'davioe', or leave it out`)
+  if (profile !== 'davioe')
+    throw new TypeError(`profile is "${clip(String(profile))}". The only profile is 'davioe'; leave the option out otherwise`)
   return {
     kind: opener.kind,
     name: opener.name,
@@ -224,10 +228,10 @@ function authorizerOf(
   const { auth, headers = {} } = options
   if (auth === undefined) return undefined
   if (typeof target !== 'string' && !(target instanceof URL)) {
-    throw new TypeError('The option auth is for servers with an address; give a command its credentials by env')
+    throw new TypeError('The option auth works only with a URL. Pass credentials to a command in its env')
   }
   if (Object.keys(headers).some(name => name.toLowerCase() === 'authorization')) {
-    throw new TypeError('Give either the option auth or headers.authorization, not both')
+    throw new TypeError('Both auth and headers.authorization are set. Set only one of them')
   }
   const server = serverAddress(new URL(target))
   return noticing(auth.authorizer({ ...facts, server, reach: allow => lazyOutbound(server, allow) }), replaced)

@@ -39,7 +39,7 @@ describe('the deadline of a call', () => {
     await server.saw('tools/call')
     await pass(2_000)
     expect((await call).message).toBe(
-      'No answer to tools/call "slow" within 1.5 s; if it may take longer, raise the option timeout of the call, or of connect',
+      'No response to tools/call "slow" within 1.5 s; if it may take longer, raise the option timeout of the call, or of connect',
     )
   })
 
@@ -160,7 +160,7 @@ describe('the deadline of a call', () => {
   it('that is no duration is refused by name', async () => {
     const { mcp } = await open(mute)
     await using _ = mcp
-    await expect(mcp.callTool('t', {}, { timeout: 'soon' as never })).rejects.toThrow('timeout: soon is no duration')
+    await expect(mcp.callTool('t', {}, { timeout: 'soon' as never })).rejects.toThrow('timeout: soon is not a duration')
     await expect(connect(sessionServer().connection, { probeTimeout: -1 })).rejects.toThrow('probeTimeout')
   })
 })

@@ -40,7 +40,7 @@ async function reading(events: EventReader) {
 /** The client's end of a connection on which events get lost or come twice, as the test says. */
 function mangled(server: Server, fate: (nth: number) => number): Connection {
   const [near, far] = memoryPair()
-  server.door.accept(far)
+  server.acceptor.accept(far)
   let count = 0
   return {
     carrier: near.carrier,
@@ -210,9 +210,9 @@ describe.each(eras)('events at %s', revision => {
     const { server } = counting()
     await using mcp = await connectInMemory(server, { revision })
     await expect(mcp.events(['counter']).ready).rejects.toThrow('no event')
-    await expect(mcp.events(['counter']).next()).rejects.toThrow(/no event "counter". It offers counted/)
+    await expect(mcp.events(['counter']).next()).rejects.toThrow(/no event "counter". It offers the events: counted/)
     await expect(mcp.events(['counted'], { filter: { odd: true } }).next()).rejects.toThrow(/no payload .* "odd"/)
-    expect(() => mcp.events([])).toThrow('names of events')
+    expect(() => mcp.events([])).toThrow('a list of event names')
   })
 
   it('a server without events is an error that says what else there is', async () => {

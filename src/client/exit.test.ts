@@ -15,7 +15,7 @@ async function run(then: string): Promise<{ code: number; stdout: string }> {
     server.tool('silent', {}, () => new Promise(() => {}))
     server.tool('quick', {}, () => 'here')
     const [theirs, ours] = memoryPair()
-    server.door.accept(theirs)
+    server.acceptor.accept(theirs)
     const mcp = await connect(ours, { revisions: ['2025-11-25'] })
     ${then}`
   const args = ['--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '--eval', program]

@@ -70,12 +70,12 @@ function settled(
     const revision = spoken.byWire(result.protocolVersion)
     if (revision?.era === 'session') return { revision, result }
     const spokenHere = spoken.sessions.map(({ wire }) => wire).join(', ')
-    const answered = `The server answered initialize with version "${clip(result.protocolVersion)}"`
-    throw new McpError('version-unsupported', `${answered}; the option revisions allows ${spokenHere}`)
+    const answered = `The server answered initialize with protocol version "${clip(result.protocolVersion)}"`
+    throw new McpError('version-unsupported', `${answered}. This client accepts ${spokenHere} (option revisions)`)
   }
   const said: unknown = result
   if (spoken.dialect !== undefined && isRecord(said) && (isRecord(said['server']) || isRecord(said['serverCapabilities']))) {
     return { revision: spoken.dialect, result: initialize.resultUp?.s3?.(said) as unknown as InitializeResult }
   }
-  throw new McpError('invalid-result', 'The server answered initialize without a protocolVersion')
+  throw new McpError('invalid-result', "The server's response to initialize has no protocolVersion")
 }

@@ -51,7 +51,7 @@ describe('values that cannot be made a text', () => {
     const server = modernServer({ 'server/discover': () => discovery({}, versions) })
     await expect(open(server)).rejects.toMatchObject({
       kind: 'version-unsupported',
-      message: expect.stringContaining('speaks 1999-01-01;'),
+      message: expect.stringContaining('versions 1999-01-01.'),
     })
   })
 
@@ -107,7 +107,7 @@ describe('answers that are none', () => {
   })
 
   it.each<[string, Frame]>([
-    ['has neither result nor error', {}],
+    ['has neither a result nor an error', {}],
     ['has an error that is a text', { error: 'no' }],
     ['has an error without a code', { error: { message: 'no' } }],
     ['has an error that is null', { error: null }],
@@ -297,7 +297,7 @@ describe('hostile answers over HTTP', () => {
     const { mcp } = await over(({ id }, response) => json(response, 200, { jsonrpc: '2.0', id: String(id), result: said('x') }))
     await expect(mcp.callTool('t')).rejects.toMatchObject({
       kind: 'protocol',
-      message: expect.stringContaining('repeat exactly'),
+      message: expect.stringContaining('has the id of the request'),
     })
   })
 

@@ -52,7 +52,7 @@ export function installClientFeatures(
     engine: undefined,
     opened: undefined,
     get session() {
-      if (kit.opened === undefined) throw new Error('There is no session yet: the server is being opened')
+      if (kit.opened === undefined) throw new Error('There is no session yet: the connection is still being opened')
       return kit.opened
     },
     trace: (event, detail) => kit.engine?.trace(event, detail),
@@ -109,6 +109,6 @@ function admission(what: string, rate: RequestRate | false, clock: Clock): () =>
     const wait = buckets.take('server')
     if (wait === 0) return
     const data = { limit: what, retryAfterMs: wait }
-    throw new McpError('rate-limited', `Too many ${what}: wait ${wait} ms and try again`, { data })
+    throw new McpError('rate-limited', `Too many ${what}. Retry in ${wait} ms`, { data })
   }
 }

@@ -66,7 +66,7 @@ test('what a host does with a live server can be taken off it', async () => {
   afterTest(() => client.close())
   const { signal } = new AbortController()
   const { publish, stream, typing, acknowledge, openChannel, closeChannel, ...rest } = client.live as LiveConnection
-  const refused = { message: expect.stringContaining('has not announced channels') }
+  const refused = { message: expect.stringContaining('has not announced the capability channels') }
   await expect(publish('c', [])).rejects.toMatchObject(refused)
   await expect(openChannel({})).rejects.toMatchObject(refused)
   await expect(closeChannel('c')).rejects.toMatchObject(refused)

@@ -153,8 +153,8 @@ describe('a server that tells nonsense', () => {
   }
 
   it('is refused with what is wrong', async () => {
-    expect(await told({})).toContain('without a revision')
-    expect(await told({ revision: 'x', not_modified: true })).toContain('which this client does not have')
+    expect(await told({})).toContain('has no revision')
+    expect(await told({ revision: 'x', not_modified: true })).toContain('a revision that this client does not have')
     expect(await told({ revision: 'x', manifest: { tools: 7 } })).toContain("The manifest's manifest_version must be")
   })
 })

@@ -58,7 +58,7 @@ describe('an answer that is not UTF-8, over stdio', () => {
     )
     const other = mcp.callTool('wait')
     expect((await mcp.callTool('big', { shape: 'twice' })).text).toBe('right')
-    await expect(mcp.callTool('big', { shape: 'latin1' })).rejects.toThrow('The answer is not UTF-8')
+    await expect(mcp.callTool('big', { shape: 'latin1' })).rejects.toThrow('The response is not valid UTF-8')
     await mcp.callTool('go')
     expect((await other).content).toEqual([])
   })

@@ -56,7 +56,9 @@ describe('an answer', () => {
   })
 
   it('that nobody can give is told by what the client did not declare', async () => {
-    expect((await call('2025-11-25', 'form', {})).text).toContain('did not declare what elicitation/create needs')
-    await expect(call('2026-07-28', 'form', {})).rejects.toThrow('did not declare what elicitation/create needs')
+    expect((await call('2025-11-25', 'form', {})).text).toContain(
+      'did not declare the capabilities that elicitation/create needs',
+    )
+    await expect(call('2026-07-28', 'form', {})).rejects.toThrow('did not declare the capabilities that elicitation/create needs')
   })
 })

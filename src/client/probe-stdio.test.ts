@@ -138,7 +138,7 @@ describe('probing a command', () => {
 
   it('that cannot be started fails once, as itself', async () => {
     const error = await settle({ command: join(folder, 'nothing-here'), stderr: 'ignore' })
-    expect(error).toMatchObject({ kind: 'refused', message: expect.stringContaining('no such program') })
+    expect(error).toMatchObject({ kind: 'refused', message: expect.stringContaining('the program does not exist') })
   })
 
   it('that dies of the probe is refused by a client of stateless wires, which says why', async () => {

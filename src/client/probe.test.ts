@@ -253,7 +253,7 @@ describe('probing: silence', () => {
 describe('probing: a connection that cannot be opened anew', () => {
   it('and dies of the probe says what to give instead', async () => {
     const server: ScriptedServer = new ScriptedServer({ 'server/discover': () => server.close() })
-    await expect(connect(server.connection)).rejects.toThrow('give a URL or a command, which can be opened anew')
+    await expect(connect(server.connection)).rejects.toThrow('Pass a URL or a command, which can be opened again')
   })
 })
 

@@ -55,7 +55,7 @@ export interface ProbeOptions {
   readonly startMs?: number
   readonly signal: AbortSignal | undefined
   /** Try the handshake first, except over HTTP: many servers exit when their first message is another one. */
-  readonly shakesFirst?: boolean
+  readonly handshakeFirst?: boolean
 }
 
 /** Servers that needed a handshake, by name. In this process they are not probed again, unless the handshake fails. */
@@ -98,7 +98,7 @@ async function openOnce(options: ProbeOptions, first: 'handshake' | 'probe'): Pr
 /** Tries the handshake first for servers known to need it, else probes. */
 async function openAny(options: ProbeOptions): Promise<OpenedServer> {
   const { name, kind } = options.opener
-  if (canShake(options) && ((name !== undefined && legacyNames.has(name)) || shakesFirst(options))) {
+  if (canShake(options) && ((name !== undefined && legacyNames.has(name)) || handshakeFirst(options))) {
     try {
       const opened = await openOld(await accept(options), options, false)
       if (name !== undefined && opened.revision.era === 'request' && modernNames.size < remembered) modernNames.add(name)
@@ -113,8 +113,8 @@ async function openAny(options: ProbeOptions): Promise<OpenedServer> {
   return find(options)
 }
 
-function shakesFirst({ shakesFirst = false, opener: { kind, name } }: ProbeOptions): boolean {
-  return shakesFirst && kind !== 'http' && !(name !== undefined && modernNames.has(name))
+function handshakeFirst({ handshakeFirst = false, opener: { kind, name } }: ProbeOptions): boolean {
+  return handshakeFirst && kind !== 'http' && !(name !== undefined && modernNames.has(name))
 }
 
 /** Probes, then falls back to the handshake. */
@@ -122,13 +122,13 @@ async function find(options: ProbeOptions): Promise<OpenedServer> {
   const newest = options.engine.spoken.requests[0]
   const conversation = await accept(options)
   if (newest === undefined) return openOld(conversation, options, false)
-  const patience = new Patience(options)
+  const deadline = new ProbeDeadline(options)
   try {
-    const verdict = await probeModern(conversation, newest, options, patience)
+    const verdict = await probeModern(conversation, newest, options, deadline)
     if ('opened' in verdict) return verdict.opened
-    return await findOld(conversation, verdict, options, patience)
+    return await findOld(conversation, verdict, options, deadline)
   } finally {
-    patience.end()
+    deadline.end()
   }
 }
 
@@ -136,17 +136,18 @@ async function findOld(
   probed: Conversation,
   { cause }: { cause: unknown },
   options: ProbeOptions,
-  patience: Patience,
+  deadline: ProbeDeadline,
 ): Promise<OpenedServer> {
   const { name } = options.opener
   if (!canShake(options)) {
     // The server was silent for as long as a start may take, which says nothing about its revision.
     if (cause instanceof McpError && cause.kind === 'timeout') throw cause
-    const message = 'The server does not speak the stateless wire; list an older revision in the option revisions'
+    const message =
+      'The server does not support a stateless revision such as 2026-07-28. Add an older revision to the option revisions'
     throw new McpError('version-unsupported', message, { cause })
   }
   const opened = await openOld(probed, options, true)
-  if (patience.answered && opened.conversation === probed) return (await renewed(opened, options)) ?? opened
+  if (deadline.answered && opened.conversation === probed) return (await renewed(opened, options)) ?? opened
   if (name !== undefined && legacyNames.size < remembered && opened.revision.era === 'session') legacyNames.add(name)
   return opened
 }
@@ -183,14 +184,14 @@ async function probeModern(
   conversation: Conversation,
   newest: Revision,
   options: ProbeOptions,
-  patience?: Patience,
+  deadline?: ProbeDeadline,
 ): Promise<Verdict> {
   const { engine, opener } = options
   let revision = newest
   for (let tries = 0; tries < 2; tries++) {
     conversation.peer = { revision, capabilities: {}, info: undefined, logLevel: undefined }
     const [result, error] = await attempt(
-      patience?.ask(conversation) ?? engine.call(conversation, discover, {}, probing(options)),
+      deadline?.ask(conversation) ?? engine.call(conversation, discover, {}, probing(options)),
     )
     if (error === undefined) return discovered(conversation, result, engine)
     conversation.peer = undefined
@@ -203,7 +204,7 @@ async function probeModern(
     }
     revision = next
   }
-  throw new McpError('version-unsupported', 'The server refuses each version that it offers')
+  throw new McpError('version-unsupported', 'The server rejects every protocol version that it offers')
 }
 
 async function attempt<T>(call: Promise<T>): Promise<readonly [T | undefined, unknown]> {
@@ -233,7 +234,7 @@ function silenceTells(options: ProbeOptions): boolean {
 }
 
 /** A silent stdio server may be old, or still starting. The probe times out, but a late answer to it is still noticed. */
-class Patience {
+class ProbeDeadline {
   readonly #options: ProbeOptions
   readonly #end = new AbortController()
   /** The server has answered late that it speaks a shared stateless revision. */
@@ -291,13 +292,16 @@ function discovered(conversation: Conversation, result: DiscoverResult | undefin
   if (!isRecord(result) || !Array.isArray(listed)) {
     // Some old servers answer whatever they are asked.
     conversation.peer = undefined
-    return { cause: new McpError('invalid-result', 'The server answered server/discover without its supportedVersions') }
+    return { cause: new McpError('invalid-result', "The server's response to server/discover has no supportedVersions") }
   }
   const versions = listed.filter(version => typeof version === 'string')
   const revision = engine.spoken.requests.find(candidate => versions.includes(candidate.wire))
   if (revision === undefined) {
     const spoken = clip(versions.join(', '))
-    const none = new McpError('version-unsupported', `The server speaks ${spoken}; none of those is in the option revisions`)
+    const none = new McpError(
+      'version-unsupported',
+      `The server supports the protocol versions ${spoken}. None of them is in the option revisions`,
+    )
     conversation.peer = undefined
     if (!sharesSession(engine, versions)) throw none
     return { cause: none }

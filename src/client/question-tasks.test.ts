@@ -74,7 +74,7 @@ describe('a question that a server wants answered as a task', () => {
 
   it('is asked as usual where the client runs no such tasks', async () => {
     const [near, far] = memoryPair()
-    asking().door.accept(far)
+    asking().acceptor.accept(far)
     const peer = new RawPeer(near)
     const asked: unknown[] = []
     peer.onRequest = request => {

@@ -22,9 +22,9 @@ export interface ReadReferenceOptions {
   readonly start?: number
   /** The largest content to accept. Default 1 GiB. */
   readonly maxBytes?: number
-  /** Receives the bytes read so far, and the total. */
+  /** Called with the bytes read so far, and the total. Default: not called. */
   readonly progress?: (bytes: number, total: number) => void
-  /** Aborts the download. */
+  /** Cancels the download. */
   readonly signal?: AbortSignal
 }
 
@@ -42,9 +42,9 @@ export function referenceStream(given: unknown, parts: ReadParts, options: ReadR
   const reference = readReference(given)
   const { start = 0, maxBytes = 1024 ** 3, progress, signal } = options
   if (reference.size > maxBytes)
-    throw problem('PAYLOAD_TOO_LARGE', `The content has ${reference.size} bytes; at most ${maxBytes} are taken (maxBytes)`)
+    throw problem('PAYLOAD_TOO_LARGE', `The content has ${reference.size} bytes. The limit is ${maxBytes} bytes (maxBytes)`)
   if (!(Number.isSafeInteger(start) && start >= 0 && start <= reference.size))
-    throw new RangeError(`start is ${start}: give a whole number up to the size, ${reference.size}`)
+    throw new RangeError(`start is ${start}. It must be a whole number from 0 to the size of the content (${reference.size})`)
   const stream = reference.uri.startsWith(referenceScheme)
     ? wholeOf(reference, parts, start)
     : transfer(reference, {
@@ -84,9 +84,10 @@ function wholeOf({ uri, size }: Fetchable, { read }: ReadParts, start: number): 
   return new ReadableStream({
     async start(controller) {
       const [found] = (await read(uri)).contents
-      if (found === undefined) throw problem('RESOURCE_NOT_FOUND', 'The data reference is not valid, or no longer')
+      if (found === undefined) throw problem('RESOURCE_NOT_FOUND', 'The data reference is not valid or has expired')
       const bytes = 'blob' in found ? fromBase64(String(found.blob)) : new TextEncoder().encode(String(found.text))
-      if (bytes === undefined) throw problem('SERVER_ERROR', 'The content of the data reference is not base64')
+      if (bytes === undefined)
+        throw problem('SERVER_ERROR', 'The server sent the content of the data reference as invalid base64')
       if (start < Math.min(size, bytes.length)) controller.enqueue(bytes.subarray(start))
       controller.close()
     },

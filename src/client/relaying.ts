@@ -34,7 +34,7 @@ export interface Relaying {
 
 /** The handlers below are never called: `execute` replaces them. */
 const nobody = (): never => {
-  throw new TypeError('Questions are passed on')
+  throw new TypeError('The question is relayed to the client')
 }
 const admit = (): void => {}
 

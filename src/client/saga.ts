@@ -27,33 +27,43 @@ import type { Client } from './client.ts'
 
 /** How a step is undone: by a call on the same server. */
 interface SagaUndo {
+  /** The tool that undoes the step. */
   readonly tool: string
   /**
    * The arguments of that call, or a function of the step's result; `result` is undefined before the step has ended, and if its
    * outcome is unknown. Default: the arguments of the step.
    */
-  readonly arguments?: Params | ((call: { readonly result: unknown; readonly key: string }) => Params | undefined)
+  readonly arguments?:
+    | Params
+    | ((call: {
+        /** The structured content or text that the step returned. */
+        readonly result: unknown
+        /** The idempotency key of the step. */
+        readonly key: string
+      }) => Params | undefined)
+  /** What the undo does, for reports. Default: the name of the tool. */
   readonly description?: string
 }
 
 /** The options of a step: those of `callTool`, and how it is undone. */
 export interface SagaStepOptions extends CallToolOptions {
-  /** Absent: the step cannot be undone, and a rollback reports that. */
+  /** How the step is undone. Default: it cannot be undone, and a rollback reports that. */
   readonly undo?: SagaUndo
   /** Names the step in reports. Default: its number. */
   readonly step?: string
 }
 
-/** How a saga is begun. */
+/** Options of `saga`. */
 export interface SagaOptions extends SagasOptions {
-  /** Names the saga, so that it can be found after a restart. Default: random. */
+  /** The id by which the saga can be found after a restart. Default: random. */
   readonly id?: string
-  /** What it is for, in reports. */
+  /** What it is for, in reports. Default: none. */
   readonly description?: string
 }
 
-/** One unit of work over several servers; made by `saga`. */
+/** Work across several servers that is committed or undone as a whole; made by `saga`. */
 export class Saga {
+  /** The id of the saga, in the store and in reports. */
   readonly id: string
   readonly #sagas: Sagas
   #report: SagaReport | undefined = undefined
@@ -107,13 +117,13 @@ export class Saga {
   }
 
   /** Undoes what was done on all servers, the last step first, and reports on each. */
-  async rollback(reason = 'It was asked for'): Promise<SagaReport> {
+  async rollback(reason = 'The rollback was requested'): Promise<SagaReport> {
     return this.#ended(await this.#sagas.rollBack(this.id, reason))
   }
 
-  /** Without a commit it is rolled back. */
+  /** Rolls back, unless it was committed. */
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#report === undefined) await this.rollback('It was left without a commit')
+    if (this.#report === undefined) await this.rollback('The saga was disposed without a commit')
   }
 
   #ended(report: UnitReport): SagaReport {
@@ -154,28 +164,32 @@ async function stuck(options: Pick<SagasOptions, 'store' | 'clock'>): Promise<re
 }
 
 /**
- * Begins a saga. `saga.resume` takes back what sagas of processes that are gone have left, and reports on those that it ended;
- * call it at start, and now and then. `saga.stuck` reports on those of which something could not be taken back, for a day, and on
- * those whose rollback has not ended.
+ * Begins a saga: steps on several servers that are undone together if one fails. The log in `store` makes sure that a crash in
+ * between is undone by the next process that calls `saga.resume`.
  * @example
  * await using trip = await saga({ store, clients: { flights, hotels } })
  * await trip.step(flights, 'book', { to: 'OSL' }, { undo: { tool: 'cancel', arguments: ({ result }) => ({ id: result }) } })
  * await trip.commit()
  */
-export const saga: typeof begin & { readonly resume: typeof resume; readonly stuck: typeof stuck } = Object.assign(begin, {
+export const saga: typeof begin & {
+  /** Rolls back sagas of processes that have ended, and returns their reports. Call it at startup and at intervals. */
+  readonly resume: typeof resume
+  /** Returns reports on sagas that could not be rolled back completely, or whose rollback is still running. */
+  readonly stuck: typeof stuck
+} = Object.assign(begin, {
   resume,
   stuck,
 })
 
 // The sagas of one store, as one process works on them: their log, which processes are alive, and the rollback.
 
-/** The store and the servers of sagas. */
+/** The store and the servers of a saga. */
 export interface SagasOptions {
-  /** Where the log is kept. Use a durable store for what must survive a crash. */
+  /** Where the log of the saga is kept. Use a durable store if it must survive a crash. */
   readonly store: Store
-  /** The servers by the names that the log uses: the same in every process that may take over. */
+  /** The servers, by the names that the log uses. Every process that may resume the saga must use the same names. */
   readonly clients: Readonly<Record<string, Client>>
-  /** How long a process may be silent before another takes over. Default 6 s. */
+  /** How long a process may be silent before another one takes over. Default 6 s. */
   readonly lease?: Duration
   /** For tests: the time, and timers. Default: the real one. */
   readonly clock?: Clock
@@ -223,7 +237,7 @@ class Sagas {
 
   find(on: Client | string): readonly [name: string, client: Client] {
     for (const [name, client] of this.#clients) if (name === on || client === on) return [name, client]
-    throw new TypeError(`A saga calls only the clients that it was given: ${[...this.#clients.keys()].join(', ')}`)
+    throw new TypeError(`This client is not part of the saga. Its clients are ${[...this.#clients.keys()].join(', ')}`)
   }
 
   async rollBack(id: string, reason: string): Promise<UnitReport> {
@@ -233,15 +247,15 @@ class Sagas {
       if (report !== undefined) return report
       await pauseFor(this.#clock, 250)
     }
-    throw problem('SERVER_UNAVAILABLE', 'Another process is still rolling the saga back', { retryAfter: 1000 })
+    throw problem('SERVER_UNAVAILABLE', 'Another process is still rolling back the saga', { retryAfter: 1000 })
   }
 
   /** Another process considered this one dead and rolled the saga back. A step that ended later is undone now. */
   async late(id: string, step: Step, parameters: Params | undefined): Promise<never> {
     const inverse = step.inverse !== undefined && parameters !== undefined ? { inverse: { ...step.inverse, parameters } } : {}
     const undone = await this.#compensate(id, { ...step, ...inverse, id: `${step.id}/late` })
-    const left = undone.status === 'failed' ? `, and could not be: ${undone.message}` : ''
-    throw problem('TRANSACTION_CONFLICT', `The saga is over: what this step did was to be taken back${left}`)
+    const outcome = undone.status === 'failed' ? `could not be undone: ${undone.message}` : 'was undone'
+    throw problem('TRANSACTION_CONFLICT', `The saga has already ended, so this late step ${outcome}`)
   }
 
   /** Finishes sagas whose process is gone, and rollbacks that nobody runs. */
@@ -250,7 +264,7 @@ class Sagas {
     for await (const { unit } of listedUnits(this.units, unfinishedKey(owner, ''))) {
       if (isEnded(unit) || !(await this.#isOurs(unit.id))) continue
       if (unit.status === 'open' && (await this.#lives(unit.id))) continue
-      const report = await rollback(this.#options(), owner, unit.id, unit.reason ?? 'The process that was at it has gone')
+      const report = await rollback(this.#options(), owner, unit.id, unit.reason ?? 'The process that ran the saga has ended')
       if (report !== undefined) reports.push(report)
     }
     return reports
@@ -287,9 +301,10 @@ class Sagas {
   async #compensate(saga: string, step: Step): Promise<UndoOutcome> {
     const client = this.#clients.get(stepServer(step))
     const { inverse } = step
-    if (client === undefined) return failed(problem('UNSUPPORTED', `No client was given for ${clip(stepServer(step))}`))
+    if (client === undefined)
+      return failed(problem('UNSUPPORTED', `The saga has no client for the server ${clip(stepServer(step))}`))
     if (inverse?.parameters === undefined)
-      return failed(problem('OUTCOME_UNKNOWN', 'Nobody knows how it ended, and it is undone by its result'))
+      return failed(problem('OUTCOME_UNKNOWN', 'The outcome of this step is unknown, and its compensation needs the result'))
     try {
       const done = await client.callTool(inverse.target, inverse.parameters, {
         idempotencyKey: await compensationKey(saga, step.id),
@@ -305,23 +320,29 @@ function failed({ code, message, category }: Problem): UndoOutcome {
   return { status: 'failed', code, message, category }
 }
 
-/** How one step of a saga stands or ended. */
+/** The state of one step of a saga. */
 interface SagaStepReport {
+  /** The name of the step: the option `step`, or its number. */
   readonly id: string
+  /** The name of the server, as in `clients`. */
   readonly server: string
+  /** The tool that was called. */
   readonly tool: string
-  /** `indeterminate`: begun, and nobody knows how it ended. `irreversible`: done, and nothing can take it back. */
+  /** `indeterminate`: the step began, and its outcome is unknown. `irreversible`: it was done and cannot be undone. */
   readonly status: StepStatus
+  /** Why the step failed, or could not be undone. */
   readonly error: StepFailure | undefined
 }
 
-/** How a saga stands or ended, step by step. */
+/** The state of a saga and of each of its steps. */
 export interface SagaReport {
+  /** The id of the saga. */
   readonly id: string
-  /** `partially_rolled_back`: some steps could not be taken back; they say why. */
+  /** `partially_rolled_back`: some steps could not be undone; their reports say why. */
   readonly status: UnitStatus
+  /** Why it was rolled back. Undefined if it was not. */
   readonly reason: string | undefined
-  /** In the order in which they began. */
+  /** The steps, in the order in which they began. */
   readonly steps: readonly SagaStepReport[]
 }
 

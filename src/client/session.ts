@@ -16,16 +16,18 @@ import { openServer, type ProbeOptions } from './probe.ts'
 
 /** One outgoing call, as middleware sees it. */
 export interface OutgoingCall {
+  /** The method of the request, for example `tools/call`. */
   readonly method: string
+  /** The params of the request. */
   readonly params: Params
 }
 
-/** Wraps calls. It may change the params and the result, or not call `next` at all. */
+/** Wraps requests. It can change params and results, or answer without calling `next`. */
 export type ClientMiddleware = (call: OutgoingCall, next: (call: OutgoingCall) => Promise<unknown>) => Promise<unknown>
 
 const standard: SendOptions = {}
 /** How long the server may take to answer `shutdown`, in revisions that have it. */
-const farewellMs = 1_000
+const shutdownMs = 1_000
 
 /** One server, across all sessions with it. */
 export class Session implements ClientSession, Reconnectable {
@@ -38,7 +40,7 @@ export class Session implements ClientSession, Reconnectable {
   /** Called when messages of the server may have been missed. */
   #onDoubt: () => void = () => {}
   /** Called when no more messages will come. */
-  #onDeaf: (error: unknown) => void = () => {}
+  #onDisconnected: (error: unknown) => void = () => {}
   #opened: OpenedServer
   /** Whether the server has a session that it may forget. */
   #losable: boolean
@@ -85,11 +87,11 @@ export class Session implements ClientSession, Reconnectable {
   }
 
   /**
-   * `doubt`: messages of the server may have been missed. `deaf`: no more will come, because the server refuses a new session.
+   * `doubt`: messages of the server may have been missed. `disconnected`: no more will come, because the server refuses a new session.
    */
-  whenUnheard(doubt: () => void, deaf: (error: unknown) => void): void {
+  whenUnheard(doubt: () => void, disconnected: (error: unknown) => void): void {
     this.#onDoubt = doubt
-    this.#onDeaf = deaf
+    this.#onDisconnected = disconnected
   }
 
   /** Calls back after each new session, to restore what was set up in the old one. Returns a function that unsubscribes. */
@@ -112,17 +114,17 @@ export class Session implements ClientSession, Reconnectable {
   #send(method: Method, params: Params, options: SendOptions): Promise<unknown> {
     const opened = this.#opened
     if (!this.#losable) return this.engine.call(opened.conversation, method, params, options)
-    if (!this.#intact) return this.#sendMended(method, params, options)
+    if (!this.#intact) return this.#sendReopened(method, params, options)
     return this.engine.call(opened.conversation, method, params, options).catch(error => {
       // A call in a lost session did not run, so it is safe to send it once more after a new handshake. No other failure is.
       if (!this.#noteLoss(error, opened)) throw error
-      return this.#sendMended(method, params, options)
+      return this.#sendReopened(method, params, options)
     })
   }
 
   /** Sends a request in a new session, without another retry. */
-  async #sendMended(method: Method, params: Params, options: SendOptions): Promise<unknown> {
-    if (!this.#intact) await unlessAborted(this.mend(), options.signal ?? options.behalf?.signal)
+  async #sendReopened(method: Method, params: Params, options: SendOptions): Promise<unknown> {
+    if (!this.#intact) await unlessAborted(this.reopen(), options.signal ?? options.behalf?.signal)
     const opened = this.#opened
     try {
       return await this.engine.call(opened.conversation, method, params, options)
@@ -140,7 +142,7 @@ export class Session implements ClientSession, Reconnectable {
   }
 
   /** Opens a new session, once for all who ask for it now. */
-  mend(): Promise<void> {
+  reopen(): Promise<void> {
     this.#reopening ??= this.#reopen().finally(() => {
       this.#reopening = undefined
     })
@@ -159,13 +161,13 @@ export class Session implements ClientSession, Reconnectable {
   }
 
   gaveUp(error: unknown): void {
-    this.#onDeaf(error)
+    this.#onDisconnected(error)
   }
 
   /** Opens the stream for messages that the server sends unasked, where the revision has one. */
   #listen(first: boolean): void {
     const opened = this.#opened
-    let quietly = first
+    let isFirst = first
     const { session, resume, headers } = opened.revision.http
     if (!session) return
     opened.conversation.connection?.listen?.(
@@ -173,8 +175,8 @@ export class Session implements ClientSession, Reconnectable {
       {
         opened: continued => {
           // The first stream directly follows the handshake, so nothing can have been missed before it.
-          if (!continued && !quietly) this.#onDoubt()
-          quietly = false
+          if (!continued && !isFirst) this.#onDoubt()
+          isFirst = false
         },
         lost: error => {
           if (this.#noteLoss(error, opened) && !this.#intact) this.#reconnector.lost()
@@ -201,16 +203,16 @@ export class Session implements ClientSession, Reconnectable {
     this.#left = reason === undefined
     this.#reconnector.close()
     if (reason !== undefined) conversation.end(reason)
-    else if (shutdown.in.includes(revision.id) && !conversation.ended) await this.#farewell()
+    else if (shutdown.in.includes(revision.id) && !conversation.ended) await this.#sendShutdown()
     await this.engine.close()
     await conversation.connection?.close()
   }
 
   /** Sends `shutdown` and `exit`; failures are only traced. */
-  async #farewell(): Promise<void> {
+  async #sendShutdown(): Promise<void> {
     const { conversation } = this.#opened
     try {
-      await this.engine.call(conversation, shutdown, {}, { timeoutMs: farewellMs })
+      await this.engine.call(conversation, shutdown, {}, { timeoutMs: shutdownMs })
       await this.engine.tell(conversation, exit, {})
     } catch (error) {
       this.engine.trace('farewell-failed', error)
@@ -231,7 +233,7 @@ interface Reconnectable {
   readonly engine: Engine
   /** True if a call has already opened a new session. */
   readonly intact: boolean
-  mend(): Promise<void>
+  reopen(): Promise<void>
   /** The server refuses a new session for good. */
   gaveUp(error: unknown): void
 }
@@ -264,7 +266,7 @@ class Reconnector {
   lost(): void {
     if (this.#busy) return
     this.#busy = true
-    this.#mend().finally(() => {
+    this.#reopen().finally(() => {
       this.#busy = false
     })
   }
@@ -273,7 +275,7 @@ class Reconnector {
     this.#stop.abort()
   }
 
-  async #mend(): Promise<void> {
+  async #reopen(): Promise<void> {
     const { engine } = this.#session
     const { signal } = this
     this.#losses = engine.clock.now() - this.#openedAt > steadyMs ? 0 : this.#losses + 1
@@ -281,7 +283,7 @@ class Reconnector {
     if (this.#losses > 1) await pause(engine.clock, backoffMs(this.#losses), signal)
     for (let failures = 1; !signal.aborted && !this.#session.intact; failures++) {
       try {
-        await this.#session.mend()
+        await this.#session.reopen()
       } catch (error) {
         engine.trace('mending-failed', error)
         // While a server restarts, a proxy may answer in its place, so only an error of the protocol itself is final.

@@ -10,10 +10,15 @@ import { clip } from '../jsonrpc/limits.ts'
 
 /** The command that starts a stdio server. */
 export interface Command {
+  /** The program: a path, or a name that is found by PATH. It is started without a shell. */
   readonly command: string
+  /** The arguments of the program. Default: none. */
   readonly args?: readonly string[]
+  /** Environment variables in addition to a small set that is inherited (PATH, HOME, …). Default: none. */
   readonly env?: Readonly<Record<string, string>>
+  /** The working directory. Default: that of this process. */
   readonly cwd?: string
+  /** What happens to standard error: shown (`inherit`, the default), discarded (`ignore`), or passed line by line to a function. */
   readonly stderr?: 'inherit' | 'ignore' | ((line: string) => void)
 }
 
@@ -53,7 +58,7 @@ export function openerOf(target: Target, options: TargetOptions): Opener {
       if (used)
         return Promise.reject(
           new Error(
-            'The connection was closed by the server while it was being probed; give a URL or a command, which can be opened anew',
+            'The server closed the connection while its revision was being determined. Pass a URL or a command, which can be opened again',
           ),
         )
       used = true
@@ -72,9 +77,9 @@ function addressOf(target: string | URL): URL {
   }
   const text = String(target)
   const fix = /^[\w.-]+:\d+(\/|$)/.test(text)
-    ? `write it in full: http://${clip(text)}`
-    : `give ${commandFor(text)} to start a program, or a full URL such as http://127.0.0.1:3000/mcp`
-  throw new TypeError(`Cannot connect to "${clip(text)}": it is no http, https, ws or wss URL; ${fix}`)
+    ? `Write the full URL: http://${clip(text)}`
+    : `Pass ${commandFor(text)} to start a program, or a full URL such as http://127.0.0.1:3000/mcp`
+  throw new TypeError(`Cannot connect to "${clip(text)}": it is not an http, https, ws or wss URL. ${fix}`)
 }
 
 const interpreters: readonly (readonly [RegExp, string])[] = [

@@ -80,7 +80,7 @@ describe('the result of a tool', () => {
   it('of an unknown kind is refused, and the call is not made again', async () => {
     const { server, mcp } = await open({ 'tools/call': () => said('x', { resultType: 'surprise' }) })
     await using _ = mcp
-    await expect(mcp.callTool('t')).rejects.toThrow('unknown kind "surprise"')
+    await expect(mcp.callTool('t')).rejects.toThrow('unknown type "surprise"')
     expect(server.of('tools/call')).toHaveLength(1)
   })
 
@@ -128,13 +128,16 @@ describe('what a tool promises', () => {
   it.each([[{ sum: 'three' }], [{}], [null], [3]])('and %j breaks is refused with the place', async structuredContent => {
     const { mcp } = await withTool({ outputSchema }, () => said('3', { structuredContent }))
     await using _ = mcp
-    await expect(mcp.callTool('t')).rejects.toMatchObject({ kind: 'invalid-result', message: expect.stringContaining('Tool t') })
+    await expect(mcp.callTool('t')).rejects.toMatchObject({
+      kind: 'invalid-result',
+      message: expect.stringContaining('tool t does not match'),
+    })
   })
 
   it('and does not give at all is refused, except with a failure', async () => {
     const { server, mcp } = await withTool({ outputSchema }, () => said('3'))
     await using _ = mcp
-    await expect(mcp.callTool('t')).rejects.toThrow('promises structured content and gave none')
+    await expect(mcp.callTool('t')).rejects.toThrow('declares an output schema, but returned no structured content')
     server.on('tools/call', () => said('broken', { isError: true }))
     expect((await mcp.callTool('t')).isError).toBe(true)
   })
@@ -209,7 +212,7 @@ describe('what the caller asks for', () => {
     const output = z.object({ n: z.string() })
     await expect(mcp.callTool('t', {}, { output })).rejects.toMatchObject({
       kind: 'invalid-result',
-      message: expect.stringMatching(/Tool t gave .*n: /),
+      message: expect.stringMatching(/tool t does not match.*n: /),
     })
     server.on('tools/call', () => said('broken', { isError: true }))
     expect((await mcp.callTool('t', {}, { output })).text).toBe('broken')

@@ -15,9 +15,9 @@ export type { Checkpoint }
 
 /** The options of `streamTool`: those of `callTool`, and the type of its chunks. */
 export interface StreamToolOptions<S extends Schema = Schema, C extends Schema = Schema> extends CallToolOptions<S> {
-  /** The schema of each chunk, which also types them. */
+  /** The schema of a chunk, which validates and types it. Default: chunks are not validated. */
   readonly chunk?: C
-  /** Continues a call by the `checkpoint` of an earlier stream. The arguments must be the same. */
+  /** Resumes a call at the `checkpoint` of an earlier stream. The arguments must be the same. Default: a new call. */
   readonly resume?: Checkpoint
 }
 
@@ -75,14 +75,17 @@ export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
     )
   }
 
-  /** Where the call can be resumed, by this or another client: after the chunks received so far. */
+  /**
+   * Where the call can be resumed by this or another client: after the chunks that were received so far. Undefined if the server
+   * cannot resume it.
+   */
   get checkpoint(): Checkpoint | undefined {
     return this.#checkpoint
   }
 
-  /** The chunks, once. Leaving the loop early cancels the call. */
+  /** Yields the chunks, once. Leaving the loop early cancels the call. */
   async *[Symbol.asyncIterator](): AsyncGenerator<C, void, undefined> {
-    if (this.#taken) throw new TypeError('The chunks of a call can be read once')
+    if (this.#taken) throw new TypeError('The chunks of a call can be read only once')
     this.#taken = true
     try {
       for (;;) {
@@ -97,7 +100,7 @@ export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
       const { isError, structured, text } = await this.result
       if (this.#next === 0 && !isError) yield await this.#read(structured ?? text)
     } finally {
-      this.#ending.abort(new DOMException('Nobody reads the chunks of this call any more', 'AbortError'))
+      this.#ending.abort(new DOMException('The caller stopped reading the chunks of this call', 'AbortError'))
     }
   }
 
@@ -155,7 +158,7 @@ export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
     const { sequence, operation_id: operationId, checkpoint_token: token } = chunk
     // Already received before the connection broke.
     if (sequence < this.#next) return
-    if (sequence > this.#next) return this.#attempt.reject(new ConnectionError('lost', `Chunk ${this.#next} got lost on the way`))
+    if (sequence > this.#next) return this.#attempt.reject(new ConnectionError('lost', `Chunk ${this.#next} was lost in transit`))
     this.#next++
     this.#checkpoint = token === undefined ? undefined : { operationId, token, chunks: this.#next }
     if ('data' in chunk) this.#add(chunk.data)
@@ -184,6 +187,6 @@ function isCutOff(error: unknown, mayPass: StreamCaller['mayPass']): boolean {
 function tooSlow(tool: string): McpError {
   return new McpError(
     'too-much',
-    `More than ${mostWaiting} characters of chunks of ${tool} wait to be read; read them faster, or use callTool`,
+    `More than ${mostWaiting} characters of chunks of ${tool} are unread (the limit). Read the chunks faster, or use callTool`,
   )
 }

@@ -22,13 +22,13 @@ export type { TransactionReport }
 
 /** The options of a transaction. */
 export interface TransactionOptions {
-  /** Default: a random id. */
+  /** The id of the transaction. Default: random. */
   readonly id?: string
-  /** What it does, for reports. */
+  /** What it does, for reports. Default: none. */
   readonly description?: string
-  /** The server rolls it back after this time without a step. Default: that of the server. */
+  /** The server rolls the transaction back after this time without a step. Default: the server decides. */
   readonly timeout?: Duration
-  /** Allow tools that cannot be undone; a rollback then reports them. Default false. */
+  /** Whether tools that cannot be undone may be called; a rollback then reports them. Default false. */
   readonly irreversible?: boolean
 }
 
@@ -50,6 +50,7 @@ interface TransactionParts {
 
 /** Tool calls that are committed or rolled back together; made by `mcp.transaction`. */
 export class Transaction {
+  /** The id of the transaction at the server. */
   readonly id: string
   readonly #parts: TransactionParts
   /** Per conversation, the state before its first step here and after its last, to restore after a rollback. */
@@ -62,13 +63,16 @@ export class Transaction {
     this.#parts = parts
   }
 
-  /** Begins it on the server. Throws if the server does not support transactions. */
+  /**
+   * Begins a transaction on the server. Throws if the server does not support transactions.
+   * @internal
+   */
   static async begin(parts: TransactionParts, options: TransactionOptions): Promise<Transaction> {
     const { id = crypto.randomUUID(), description, timeout, irreversible } = options
     const { peer } = parts.session.opened.conversation
     if (peer === undefined || declaredSettings(peer, transactionsExtension) === undefined)
-      throw problem('UNSUPPORTED', 'The server knows no transactions', {
-        suggestion: 'Use saga(), which takes back step by step what was done on any server',
+      throw problem('UNSUPPORTED', 'The server does not support transactions', {
+        suggestion: 'Use saga(), which undoes the steps one by one and works with any server',
       })
     const seconds = timeout === undefined ? undefined : Math.max(1, Math.ceil(toMilliseconds(timeout, 'timeout') / 1000))
     const begun = await parts.request(beginTransaction, {
@@ -90,7 +94,10 @@ export class Transaction {
   callTool<S extends Schema>(
     name: string,
     args: Params | undefined,
-    options: StepOptions<S> & { readonly output: S },
+    options: StepOptions<S> & {
+      /** The schema of the structured content. */
+      readonly output: S
+    },
   ): Promise<ToolOutcome<InferOutput<S>>>
   callTool(name: string, args?: Params, options?: StepOptions): Promise<ToolOutcome>
   async callTool(name: string, args?: Params, { step, ...options }: StepOptions = {}): Promise<ToolOutcome> {
@@ -131,7 +138,9 @@ export class Transaction {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#ending?.catch(() => undefined)
     if (this.#report !== undefined) return
-    await this.rollback('It was left without a commit').catch(error => this.#parts.session.engine.trace('not-rolled-back', error))
+    await this.rollback('The transaction was disposed without a commit').catch(error =>
+      this.#parts.session.engine.trace('not-rolled-back', error),
+    )
   }
 
   #end(method: Method<{ transaction_id: string }, WireTransaction>, more: Params = {}): Promise<TransactionReport> {

@@ -86,7 +86,7 @@ async function putAway(closing: readonly (() => unknown)[]): Promise<{ readonly 
 
 function expired(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(new Error(`Putting away took longer than ${closeMs} ms`)), { once: true })
+    signal.addEventListener('abort', () => reject(new Error(`Closing took longer than ${closeMs} ms`)), { once: true })
   })
 }
 
@@ -117,7 +117,7 @@ function createBench(parts: BenchParts, hands: Hands): Bench {
 }
 
 async function opening(connector: Connector, hands: Hands, options: OpenOptions = {}): Promise<WirePeer> {
-  const over = (): Error => new Error('The scenario is over: nothing is opened for it any more')
+  const over = (): Error => new Error('The scenario has ended and can open no more connections')
   if (hands.over) throw over()
   hands.wanted++
   const peer = await connector.open(options)
@@ -136,7 +136,7 @@ function stopped(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const stop = (): void => {
       const late = signal.reason instanceof Error && signal.reason.name === 'TimeoutError'
-      reject(late ? new Failed('The scenario did not come to an end in its time') : new Skipped(stoppedWhy))
+      reject(late ? new Failed('The scenario exceeded its time limit') : new Skipped(stoppedWhy))
     }
     if (signal.aborted) stop()
     else signal.addEventListener('abort', stop, { once: true })
@@ -171,7 +171,7 @@ export function writeGuard(allowWrites: boolean): WriteGuard {
     if (Array.isArray(message)) return message.forEach(check)
     const name = calledTool(message)
     if (name === undefined || known?.tool(name) === undefined || known.mayCall(name)) return
-    throw new Error(`The kit would call the tool ${name}, which may write; that was not allowed`)
+    throw new Error(`The kit does not call the tool ${name}, because it may write (use --allow-writes)`)
   }
   return {
     check,

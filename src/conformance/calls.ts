@@ -139,7 +139,7 @@ export const isMade: Expectation<PeerAnswer> = (it, _, says) =>
 export function isRefusedBy(code: string): Expectation<PeerAnswer> {
   return (it, _, says) => {
     if (it.problem['code'] !== code) return `${says}: expected a problem ${code}, ${got(it)}`
-    return is.word(it.isError ? it.text : it.answer.error?.message) || `The refusal ${code} has no words for a reader`
+    return is.word(it.isError ? it.text : it.answer.error?.message) || `The refusal ${code} has no text for a reader`
   }
 }
 

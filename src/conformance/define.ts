@@ -25,7 +25,7 @@
 import { knowing } from './calls.ts'
 import { missingIn, type Need } from './needs.ts'
 import { allRevisions, type Bench, type Carrier, type OpenOptions, type RevisionId, type Scenario } from './scenario.ts'
-import { attempted, Scene, type TableStep } from './steps.ts'
+import { attempted, ScenarioContext, type TableStep } from './steps.ts'
 
 /** Where in `'E11-3 E5-2'` or `'ids MCP basic#requests RFC 6750 §3'` the next statement or clause begins. */
 export const beforeClause = / (?=MCP |RFC |JSON-RPC |SEP-|[A-Z]{1,2}[\d-])/
@@ -50,10 +50,10 @@ export interface Given {
 }
 
 /** What is done: steps, or a program. */
-type Body<X extends Scene> = readonly TableStep[] | ((x: X) => Promise<void>)
+type Body<X extends ScenarioContext> = readonly TableStep[] | ((x: X) => Promise<void>)
 
 /** Makes a scenario of a row: of its id and its title, then of what it needs or else is given, where that is anything, and of what is done. */
-type RowDefiner<X extends Scene, G extends Given> = (
+type RowDefiner<X extends ScenarioContext, G extends Given> = (
   id: string,
   title: string,
 ) => {
@@ -62,14 +62,14 @@ type RowDefiner<X extends Scene, G extends Given> = (
 }
 
 /** A table of the base protocol, of an extension, or of anything else whose connections are opened by `enter`. */
-export function table(prefix: string, common: Given): RowDefiner<Scene, Given>
+export function table(prefix: string, common: Given): RowDefiner<ScenarioContext, Given>
 /** The same with a scene of its own: `enter` opens it, and sees what the row is given. */
-export function table<X extends Scene, G extends Given>(
+export function table<X extends ScenarioContext, G extends Given>(
   prefix: string,
   common: G,
   enter: (bench: Bench, given: G) => Promise<X>,
 ): RowDefiner<X, G>
-export function table<X extends Scene, G extends Given>(
+export function table<X extends ScenarioContext, G extends Given>(
   prefix: string,
   common: G,
   enter?: (bench: Bench, given: G) => Promise<X>,
@@ -79,7 +79,7 @@ export function table<X extends Scene, G extends Given>(
     const all: G = { ...common, ...given }
     const steps = typeof body === 'function' ? [] : body.flatMap(step => step.needs)
     const needs = [...(common.needs ?? []), ...(given.needs ?? []), ...steps]
-    const begin = enter ?? ((bench: Bench) => openScene(bench, common, given) as Promise<X>)
+    const begin = enter ?? ((bench: Bench) => openContext(bench, common, given) as Promise<X>)
     return {
       id: `${prefix}${id}`,
       role: 'server',
@@ -110,7 +110,7 @@ export function table<X extends Scene, G extends Given>(
 }
 
 /** A table of one extension, at the newest revision of both eras: run where it is advertised, by a client that knows them all. */
-export function extensionTable(extension: string): RowDefiner<Scene, Given> {
+export function extensionTable(extension: string): RowDefiner<ScenarioContext, Given> {
   return table('ext/', { revisions: eras, writes: true, needs: [extension], open: knowing })
 }
 
@@ -120,9 +120,9 @@ function givenBy<G extends Given>(given: G | Need | readonly Need[]): G {
   return (typeof given === 'object' && !('find' in given) ? given : { needs: [given] }) as G
 }
 
-async function openScene(bench: Bench, ...given: readonly Given[]): Promise<Scene> {
+async function openContext(bench: Bench, ...given: readonly Given[]): Promise<ScenarioContext> {
   const all = given.map(({ open = {} }) => (typeof open === 'function' ? open(bench) : open))
-  return new Scene(bench, all.includes(false) ? undefined : await bench.open(Object.assign({}, ...all)))
+  return new ScenarioContext(bench, all.includes(false) ? undefined : await bench.open(Object.assign({}, ...all)))
 }
 
 const ages = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', 'draft-2026-v1', '2026-07-28'] as const

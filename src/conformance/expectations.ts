@@ -18,11 +18,11 @@ export type Expectation<It, X = unknown> = (it: It, x: X, says: string) => Check
  */
 export type Expectations<It, X = unknown> = Readonly<Record<string, Expectation<It, X>>>
 
-/** How a runner takes what is neither good nor bad: a remark, or that there is nothing to judge. */
+/** How a scenario reports what is neither right nor wrong. */
 export interface Judging {
-  /** A SHOULD that is not kept: the scenario passes, with a remark. */
+  /** Notes that a SHOULD is not followed: the scenario passes with a remark. */
   warn(says: string): void
-  /** There is nothing to judge after all: skipped, with the reason. */
+  /** Skips the scenario, because there is nothing to judge. */
   leave(why: string): never
 }
 

@@ -48,4 +48,16 @@ export {
 } from './scenario.ts'
 export { junitOf, type TableOptions, tableOf } from './table.ts'
 export type { FrameOrigin, JudgeTarget, Places } from './wire/connector.ts'
-export type { Answer, AnswerError, Begun, ChildFace, HttpFace, Match, RawPeer, RequestOptions, Sent } from './wire/raw-peer.ts'
+export type {
+  Answer,
+  AnswerError,
+  Begun,
+  ChildControl,
+  ChildFace,
+  HttpControl,
+  HttpFace,
+  Match,
+  RawPeer,
+  RequestOptions,
+  Sent,
+} from './wire/raw-peer.ts'

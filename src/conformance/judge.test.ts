@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Connection, Door } from '../jsonrpc/connection.ts'
+import type { Acceptor, Connection } from '../jsonrpc/connection.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { createServer } from '../server/index.ts'
 import { table } from './define.ts'
@@ -11,7 +11,7 @@ import { tableOf } from './table.ts'
 type Message = Readonly<Record<string, unknown>>
 
 /** A server made of answers: what it declares and what it does need not agree. */
-function scripted(capabilities: Message, answer: (message: Message) => Message | undefined): { readonly door: Door } {
+function scripted(capabilities: Message, answer: (message: Message) => Message | undefined): { readonly acceptor: Acceptor } {
   const hello = { protocolVersion: '2025-06-18', capabilities, serverInfo: { name: 'scripted', version: '7' } }
   const accept = (connection: Connection): void => {
     void connection.start({
@@ -28,7 +28,7 @@ function scripted(capabilities: Message, answer: (message: Message) => Message |
   const unused = (): never => {
     throw new Error('memory alone')
   }
-  return { door: { accept, deliver: unused, listen: unused, leave: unused } }
+  return { acceptor: { accept, deliver: unused, listen: unused, leave: unused } }
 }
 
 /** What is no message is passed over, as many servers do. */
@@ -57,7 +57,7 @@ describe('judging', () => {
       scripted({}, ({ method }) => (method === 'ping' ? { result: {} } : refusal)),
       { revisions },
     )
-    expect(statusOf(report, 'base/tools/list')).toEqual(['skipped', 'it does not advertise tools'])
+    expect(statusOf(report, 'base/tools/list')).toEqual(['skipped', 'the server does not advertise tools'])
     expect(statusOf(report, 'base/lifecycle/ping')).toEqual(['passed', ''])
     expect(report).toMatchObject({ server_name: 'scripted', server_version: '7' })
   })
@@ -160,7 +160,10 @@ describe('tools that may write', () => {
     const writing: Scenario = { ...calling('delete_all'), writes: true }
     const report = await judge(server, { revisions, scenarios: [writing] })
     await server.close()
-    expect(report.results[0]).toMatchObject({ status: 'skipped', message: 'it may write: allow that to run it' })
+    expect(report.results[0]).toMatchObject({
+      status: 'skipped',
+      message: 'the scenario may write: use --allow-writes to run it',
+    })
   })
 })
 
@@ -182,8 +185,8 @@ describe('a server that answers numbers as strings', () => {
         closed() {},
       })
     }
-    const { door } = scripted({}, () => refusal)
-    const report = await judge({ door: { ...door, accept } }, { revisions, only: /^base\/lifecycle/ })
+    const { acceptor } = scripted({}, () => refusal)
+    const report = await judge({ acceptor: { ...acceptor, accept } }, { revisions, only: /^base\/lifecycle/ })
     const [status, message] = statusOf(report, 'base/lifecycle/ping')
     expect([status, message]).toEqual(['failed', expect.stringContaining('must come back as it was')])
     const table = tableOf(report)

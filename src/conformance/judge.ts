@@ -19,31 +19,33 @@ import { Connector, carriersOf, type FrameOrigin, type JudgeTarget, type Places,
 import { Guarded, NotSpoken } from './wire/envelope.ts'
 import { letGo } from './wire/raw-peer.ts'
 
-/** How a server is judged. */
+/** Options of `judge`. */
 export interface JudgeOptions {
-  /** Default: all seven. */
+  /** The revisions to judge. Default: all seven. */
   readonly revisions?: readonly RevisionId[]
-  /** Default: all that the target has a place for. */
+  /** The carriers to judge. Default: all that the target has an address for. */
   readonly carriers?: readonly Carrier[]
-  /** Only scenarios whose id or statement fits. */
+  /** Only scenarios whose id or statement matches. Default: all. */
   readonly only?: RegExp
-  /** Lets tools be called that may write. Default: only those that say they read, and known fixtures. */
+  /** Whether tools that may write can be called. Default: only tools that declare that they only read, and known fixtures. */
   readonly allowWrites?: boolean
-  /** Headers for everything over HTTP and WebSocket, such as `authorization`. */
+  /** Headers of everything over HTTP and WebSocket, for example `authorization`. Default: none. */
   readonly headers?: Readonly<Record<string, string>>
-  /** The longest time for one scenario. Default 30 s. */
+  /** The longest time for one scenario, in milliseconds. Default 30,000. */
   readonly scenarioMs?: number
-  /** Cells judged at the same time. Default 2. */
+  /** Cells that are judged at the same time. Default 2. */
   readonly parallel?: number
-  /** Default: all of the kit. */
+  /** The scenarios. Default: all of the kit. */
   readonly scenarios?: readonly Scenario[]
-  /** Where the server guards itself: how tokens for it are made. Without it what needs one is skipped. */
+  /** How tokens for the server are made. Without it scenarios that need one are skipped. */
   readonly auth?: AuthTrial
-  /** Called with each result as soon as it is there. */
+  /** Called with each result as soon as it is known. */
   onResult?(result: Result): void
-  /** Told every frame of every connection, as it passes. */
+  /** Called with every frame of every connection. */
   onFrame?(frame: Frame, on: FrameOrigin): void
+  /** Stops the run. */
   readonly signal?: AbortSignal
+  /** Supplies the time of the report. Default: the system clock. */
   readonly now?: () => Date
 }
 
@@ -55,9 +57,10 @@ interface Run extends JudgeOptions {
 }
 
 /**
- * Judges a server by what it says of itself, and never throws for what the peer does.
- *
- * @example const report = await judge('http://127.0.0.1:3000/mcp'); console.log(tableOf(report))
+ * Judges a server, scenario by scenario, in every revision and on every carrier. Never throws because of what the server does.
+ * @example
+ * const report = await judge(url, { revisions: ['2025-11-25'], only: /tools\/list/ })
+ * console.log(tableOf(report))
  */
 export async function judge(target: JudgeTarget, options: JudgeOptions = {}): Promise<Report> {
   const { scenarios = allScenarios, now = () => new Date() } = options
@@ -112,7 +115,7 @@ async function judgeCell(run: Run, cell: Cell): Promise<readonly Result[]> {
 async function survey(connector: Connector, signal: AbortSignal): Promise<Advertised> {
   const asking = letGo(asked(connector, signal))
   const over = new Promise<never>((_, reject) => {
-    const stop = (): void => reject(new Error('The server did not say in time what it offers'))
+    const stop = (): void => reject(new Error('The server did not list what it offers in time'))
     if (signal.aborted) stop()
     else signal.addEventListener('abort', stop, { once: true })
   })
@@ -144,12 +147,12 @@ async function judgeGuard(run: Run, cell: Cell, connector: Connector, { message 
 function cellResult(cell: Cell, error: unknown): Result {
   const said = error instanceof Error ? error.message : String(error)
   const fault = error instanceof NotSpoken ? 'unspoken' : error instanceof Guarded ? 'guarded' : 'unreachable'
-  const message = fault === 'unspoken' ? `It does not speak ${cell.revision}: ${said}` : said
+  const message = fault === 'unspoken' ? `The server does not speak ${cell.revision}: ${said}` : said
   const scenario = {
     id: `cell/${cell.revision}/${cell.carrier}`,
     title:
       fault === 'guarded'
-        ? `The server lets the kit in over ${cell.carrier}`
+        ? `The server accepts the credentials of the kit over ${cell.carrier}`
         : `The server speaks ${cell.revision} over ${cell.carrier}`,
     proves: [],
   }
@@ -182,7 +185,7 @@ async function runPlan(run: Run, peer: Advertised, connector: Connector): Promis
 /** Why it is not run; undefined: it is. */
 function leftOut({ allowWrites }: Run, scenario: Scenario, peer: Advertised): Verdict | undefined {
   if (scenario.writes === true && allowWrites !== true)
-    return { status: 'skipped', message: 'it may write: allow that to run it', frames: [] }
+    return { status: 'skipped', message: 'the scenario may write: use --allow-writes to run it', frames: [] }
   try {
     const why = scenario.needs(peer)
     return why === undefined ? undefined : { status: 'skipped', message: why, frames: [] }
@@ -198,7 +201,7 @@ async function verdictOn(run: Run, scenario: Scenario, peer: Advertised, connect
 }
 
 function unreached(why: string): Verdict {
-  return { status: 'error', message: `Not run: the server could not be reached any more (${why})`, frames: [] }
+  return { status: 'error', message: `Not run: the server could no longer be reached (${why})`, frames: [] }
 }
 
 function limited({ signal }: Run, ms: number): AbortSignal {

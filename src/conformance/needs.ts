@@ -14,7 +14,7 @@ export function missingIn(peer: Advertised, needs: readonly Need[]): string | un
 
 function lackOf(peer: Advertised, need: Need): string | undefined {
   if (typeof need === 'function') return need(peer)
-  if (typeof need !== 'string') return need.find(peer) === undefined ? `No tool is listed that ${need.that}` : undefined
+  if (typeof need !== 'string') return need.find(peer) === undefined ? `The server lists no tool that ${need.that}` : undefined
   return peer.extension(extensionId(need)) === undefined ? `The server does not advertise ${extensionId(need)}` : undefined
 }
 
@@ -25,25 +25,25 @@ export function peerHas(fits: (peer: Advertised) => boolean, why: string): Need 
 
 /** A capability is advertised. */
 export function capability(path: string): Need {
-  return peerHas(peer => peer.has(path), `it does not advertise ${path}`)
+  return peerHas(peer => peer.has(path), `the server does not advertise ${path}`)
 }
 
 /** A fixture of conformance suites is listed. */
 export function tool(name: string): Need {
-  return peerHas(peer => peer.tool(name) !== undefined, `it has no tool ${name}`)
+  return peerHas(peer => peer.tool(name) !== undefined, `the server has no tool ${name}`)
 }
 
 /** A fixture that may be called without the leave to write. */
 export function callableFixture(name: string): readonly Need[] {
-  return [tool(name), peerHas(peer => peer.mayCall(name), `${name} may not be called`)]
+  return [tool(name), peerHas(peer => peer.mayCall(name), `${name} may write, so the kit does not call it (use --allow-writes)`)]
 }
 
 /** A prompt of conformance suites. */
 export function prompt(name: string): Need {
-  return peerHas(peer => peer.prompt(name) !== undefined, `it has no prompt ${name}`)
+  return peerHas(peer => peer.prompt(name) !== undefined, `the server has no prompt ${name}`)
 }
 
 /** A resource of conformance suites, as it is listed. */
 export function resource(uri: string): Need {
-  return peerHas(peer => peer.resources.some(one => one['uri'] === uri), `it has no resource ${uri}`)
+  return peerHas(peer => peer.resources.some(one => one['uri'] === uri), `the server has no resource ${uri}`)
 }

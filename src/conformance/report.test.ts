@@ -54,7 +54,7 @@ describe('a report', () => {
       [[result('passed'), failed], 1, '1/2', 'red'],
       [[...Array.from({ length: 19 }, () => result('passed')), failed], 1, '19/20', 'yellow'],
       [[result('passed'), result('error')], 1, '1/2', 'red'],
-      [[result('skipped')], 1, 'nothing judged', 'red'],
+      [[result('skipped')], 1, 'nothing tested', 'red'],
       [[result('passed'), result('skipped', { fault: 'guarded' })], 3, 'credentials needed', 'lightgrey'],
       [[failed, result('skipped', { fault: 'guarded' })], 1, '0/1', 'red'],
     ]
@@ -69,7 +69,7 @@ describe('a report', () => {
   it('is read back as it was written, and anything else is refused', () => {
     const report = reportOf(failed)
     expect(readReport(JSON.stringify(report))).toEqual(report)
-    expect(() => readReport('{"results":[]}')).toThrow('no conformance report')
+    expect(() => readReport('{"results":[]}')).toThrow('not a conformance report')
   })
 
   it('says why nothing at all could be judged', () => {
@@ -88,11 +88,11 @@ describe('the table', () => {
     const text = tableOf(reportOf(failed, result('passed')))
     expect(text).toContain('FAILED  base/tools/unknown')
     const clause = 'https://modelcontextprotocol.io/specification/2025-11-25/server/tools#error-handling'
-    expect(text).toContain(`Says:  MCP server/tools#error-handling  ${clause}`)
+    expect(text).toContain(`Spec:  MCP server/tools#error-handling  ${clause}`)
     expect(text).toContain("Again: --only '^base/tools/unknown$' --revision 2025-11-25 --carrier http")
     expect(text).toContain('→ {"method":"tools/call"}')
     expect(text).toContain('← [200] {"result":{}}')
-    expect(text).toContain('1 passed, 1 failed, 0 skipped, 0 errors of the kit')
+    expect(text).toContain('1 passed, 1 failed, 0 skipped, 0 errors\n')
   })
 
   it('shows a cell in which nothing was tried only to who asks for what was skipped', () => {

@@ -4,56 +4,78 @@ import { isRecord } from '../jsonrpc/message.ts'
 import type { Verdict } from './bench.ts'
 import type { Advertised, Carrier, Frame, RevisionId, Role, Scenario } from './scenario.ts'
 
-/** What stands for the set of scenarios; changes when a verdict may change. */
+/** The version of the set of scenarios. It changes when a verdict may change. */
 export const suiteVersion = '1.0.0'
 
-/** How a scenario ended; `error` is a fault of the kit. */
+/** How a scenario ended. `error`: a fault of the kit. */
 export type Status = 'passed' | 'failed' | 'skipped' | 'error'
 
-/** A frame as the report shows it. */
+/** A frame, as the report shows it. */
 export interface ReportedFrame {
+  /** Whether the kit sent it (`out`) or received it (`in`). */
   readonly way: 'out' | 'in'
+  /** Milliseconds since the connection was opened. */
   readonly at: number
-  /** Clipped. */
+  /** The frame as text, cut off if it is long. */
   readonly text: string
+  /** The HTTP status that carried it, if there was one. */
   readonly status?: number
 }
 
 /** The verdict on one scenario in one cell. */
 export interface Result {
+  /** The id of the scenario, for example `base/tools/list-pages`. */
   readonly test_id: string
+  /** How the scenario ended. */
   readonly status: Status
-  /** Why it failed or was skipped; remarks of one that passed. */
+  /** Why the scenario failed or was skipped, or remarks about one that passed. */
   readonly message: string
+  /** How long it took, in milliseconds. */
   readonly duration_ms: number
+  /** The behaviour that was judged, as a sentence. */
   readonly title: string
+  /** The revision of the cell. */
   readonly revision: RevisionId
+  /** The carrier of the cell. */
   readonly carrier: Carrier
+  /** The ids of the statements that it proves. */
   readonly proves: readonly string[]
+  /** Frames that show why it failed. Empty if it passed. */
   readonly frames: readonly ReportedFrame[]
-  /** Only where a whole cell could not be judged: why. */
+  /** Why a whole cell could not be judged. */
   readonly fault?: CellFault
 }
 
-/** Nobody there; somebody there who wants credentials; somebody who does not speak this revision. */
+/** `unreachable`: nobody answers. `guarded`: credentials are required. `unspoken`: the revision is not spoken. */
 export type CellFault = 'unreachable' | 'guarded' | 'unspoken'
 
-/** How many results there are of each status. */
+/** The number of results by status. */
 export interface Summary {
+  /** How many passed. */
   readonly passed: number
+  /** How many failed. */
   readonly failed: number
+  /** How many were skipped. */
   readonly skipped: number
+  /** How many could not be judged because of a fault of the kit. */
   readonly error: number
 }
 
-/** A whole run. */
+/** The report of a run. */
 export interface Report {
+  /** The name that the judged peer states, or `unknown`. Also set for clients and hosts. */
   readonly server_name: string
+  /** The version that the judged peer states, or `unknown`. */
   readonly server_version: string
+  /** The version of the set of scenarios. */
   readonly suite_version: string
+  /** When the run began, ISO 8601. */
   readonly tested_at: string
+  /** The role that was judged. */
   readonly role: Role
+  /** The verdicts, by revision, carrier and scenario. */
   readonly results: readonly Result[]
+  /** The number of results by status. */
   readonly summary: Summary
 }
 
@@ -101,34 +123,34 @@ export function summaryOf(results: readonly Result[]): Summary {
   return { passed: count('passed'), failed: count('failed'), skipped: count('skipped'), error: count('error') }
 }
 
-/** What is known of a peer is all in these two. */
+/** The part of a report that a verdict needs. */
 type Judged = Pick<Report, 'summary' | 'results'>
 
-/** Whether the peer conforms: nothing failed, no fault of the kit, something was really run, and no door stayed shut. */
+/** Whether the peer conforms: something was judged, nothing failed, and no cell was closed to the kit. */
 export function conforms(report: Judged): boolean {
   const { failed, error, passed } = report.summary
   return failed === 0 && error === 0 && passed > 0 && guardedIn(report) === undefined
 }
 
-/** The first cell of which only the guard at the door was judged, for want of credentials; undefined: there is none. */
+/** The first cell that was only judged from outside, because credentials are missing. Undefined if there is none. */
 export function guardedIn({ results }: Pick<Report, 'results'>): Result | undefined {
   return results.find(({ fault }) => fault === 'guarded')
 }
 
-/** Why nothing could be judged but the guard at the door (`auth/…`); undefined: something could. */
+/** Why nothing could be judged except authorization. Undefined if something could. */
 export function faultOf({ results }: Pick<Report, 'results'>): Result | undefined {
   const inside = results.filter(({ test_id }) => !test_id.startsWith('auth/'))
   return inside.every(({ fault }) => fault !== undefined) ? inside.find(({ fault }) => fault !== 'unspoken') : undefined
 }
 
-/** Exit code of a run: 0, 1, or 3 where nothing failed, and credentials would show more. */
+/** The exit code of a run: 0, 1, or 3 if nothing failed and credentials would show more. */
 export function exitCodeOf(report: Judged): 0 | 1 | 3 {
   const { failed, error } = report.summary
   if (failed === 0 && error === 0 && guardedIn(report) !== undefined) return 3
   return conforms(report) ? 0 : 1
 }
 
-/** The scenarios as a suite document of proposal 12's schema. */
+/** The scenarios as a suite document (proposal 12). */
 export function suiteOf(scenarios: readonly Scenario[]): Record<string, unknown> {
   return {
     metadata: { suite_version: suiteVersion, mcp_spec_version: '2026-07-28', total_tests: scenarios.length },
@@ -146,27 +168,32 @@ function proposalOf(proves: readonly string[]): string {
   return 'mcp'
 }
 
-/** Reads a report that was written before: what a badge or a comparison is made of. Throws TypeError. */
+/** Reads a report that was saved as JSON. Throws a TypeError if it is not one. */
 export function readReport(text: string): Report {
   const value: unknown = JSON.parse(text)
   const isReport = isRecord(value) && typeof value['server_name'] === 'string' && Array.isArray(value['results'])
   if (!isReport || !isRecord(value['summary']))
-    throw new TypeError('This is no conformance report: results and summary are missing')
+    throw new TypeError('This is not a conformance report: results and summary are missing')
   return value as unknown as Report
 }
 
 // ── A badge for a README, in the JSON that badge services read from a URL.
 
-/** What the badge service at shields.io calls an endpoint. */
+/** A badge, in the format of shields.io endpoints. */
 export interface Badge {
+  /** The version of the badge format. */
   readonly schemaVersion: 1
+  /** The text on the left of the badge. */
   readonly label: string
+  /** The text on the right of the badge: passed and judged scenarios. */
   readonly message: string
+  /** The colour of the right side. */
   readonly color: string
+  /** Whether the badge shows a failure. */
   readonly isError: boolean
 }
 
-/** Green where the peer conforms, grey where only its guard was seen. */
+/** A badge for a report: green if the peer conforms, grey if only its authorization was seen. */
 export function badgeOf(report: Pick<Report, 'summary' | 'results'>): Badge {
   const { passed, failed, error } = report.summary
   const ran = passed + failed + error
@@ -176,7 +203,7 @@ export function badgeOf(report: Pick<Report, 'summary' | 'results'>): Badge {
   return {
     schemaVersion: 1,
     label: 'MCP conformance',
-    message: isShut ? 'credentials needed' : ran === 0 ? 'nothing judged' : `${passed}/${ran}`,
+    message: isShut ? 'credentials needed' : ran === 0 ? 'nothing tested' : `${passed}/${ran}`,
     color,
     isError: !isGood,
   }

@@ -10,130 +10,160 @@ import type { RawPeer } from './wire/raw-peer.ts'
 
 export type { Carrier, RevisionId }
 
-/** Who is judged. */
+/** The role that is judged. */
 export type Role = 'server' | 'client' | 'host'
 
-/** An object as it stood on the wire: nothing about its members is known. */
+/** An object as it was on the wire. */
 export type Json = Readonly<Record<string, unknown>>
 
-/** A frame that passed, seen from the kit. */
+/** A frame, seen from the kit. */
 export interface Frame {
+  /** Whether the kit sent it (`out`) or received it (`in`). */
   readonly way: 'out' | 'in'
   /** Milliseconds since the connection was opened. */
   readonly at: number
+  /** The frame as text. */
   readonly text: string
-  /** What the text parses to; undefined where it is no JSON. */
+  /** The parsed text. Undefined if it is not JSON. */
   readonly value: unknown
-  /** The HTTP status that carried it, where there was one. */
+  /** The HTTP status that carried it, if there was one. */
   readonly status?: number | undefined
 }
 
-/** What a peer says of itself at one revision on one carrier. */
+/** What a peer states about itself in one cell. */
 export interface Advertised {
+  /** The role of the peer. */
   readonly role: Role
+  /** The revision that was spoken. */
   readonly revision: RevisionId
+  /** The carrier that was used. */
   readonly carrier: Carrier
+  /** The name that the peer states. */
   readonly name: string
+  /** The version that the peer states. */
   readonly version: string
+  /** The capabilities that the peer advertises. */
   readonly capabilities: Json
-  /** What it lists, all pages, as it came. Empty where the capability is not advertised. */
+  /** All tools that it lists. Empty if the capability is not advertised. */
   readonly tools: readonly Json[]
+  /** All resources that it lists. Empty if the capability is not advertised. */
   readonly resources: readonly Json[]
+  /** All resource templates that it lists. Empty if the capability is not advertised. */
   readonly templates: readonly Json[]
+  /** All prompts that it lists. Empty if the capability is not advertised. */
   readonly prompts: readonly Json[]
-  /** Result of the handshake: of `initialize`, or of `server/discover`. */
+  /** The result of `initialize` or `server/discover`. */
   readonly hello: Json
-  /** Whether a capability is advertised: `has('resources.subscribe')`. A member that is false is not. */
+  /** Whether a capability is advertised: `has('resources.subscribe')`. False if its value is false. */
   has(path: string): boolean
-  /** The settings of an extension, wherever the revision lets servers declare it. */
+  /** The settings of an extension. Undefined if it is not declared. */
   extension(id: string): Json | undefined
+  /** The listed tool with this name. */
   tool(name: string): Json | undefined
+  /** The listed prompt with this name. */
   prompt(name: string): Json | undefined
-  /** Whether this tool may be called without the leave to write: it says that it only reads, or it is a fixture of conformance suites. */
+  /**
+   * Whether the tool may be called without permission to write: it declares that it only reads, or it is a fixture of conformance
+   * suites.
+   */
   mayCall(tool: string): boolean
 }
 
-/** The head of a row, whoever is judged by it. */
+/** The identity of a scenario. */
 export interface Heading {
-  /** `base/tools/list-pages`, `ext/E5-3`, `live/L6.6-1`. */
+  /** The id: `base/tools/list-pages`, `ext/E5-3`, `live/L6.6-1`. */
   readonly id: string
-  /** Ids of statements: `E5-3`, `L6.6-1`, or a clause: `MCP 2026-07-28 basic#results`, `RFC 9728 §5.1`. */
+  /** The statements that it proves: `E5-3`, `L6.6-1`, or a clause: `MCP 2026-07-28 basic#results`, `RFC 9728 §5.1`. */
   readonly proves: readonly string[]
+  /** The role that it judges. */
   readonly role: Role
-  /** A sentence about one behaviour. */
+  /** The behaviour that is judged, as a sentence. */
   readonly title: string
+  /** The revisions in which it applies. */
   readonly revisions: readonly RevisionId[]
-  /** Absent: every carrier that the revision has. */
+  /** The carriers on which it applies. Default: all that the revision has. */
   readonly carriers?: readonly Carrier[]
 }
 
 /** A scenario for servers. */
 export interface Scenario extends Heading {
-  /** May have effects that stay: run only with the leave to write. */
+  /** Whether it may have lasting effects, so that it runs only with permission to write. Default false. */
   readonly writes?: boolean
-  /** Why it cannot be judged on this peer; undefined: it is run. */
+  /** Returns why it does not apply to this peer. Undefined: it applies. */
   needs(peer: Advertised): string | undefined
-  /** Throws `Failed` where the peer is wrong; any other throw is a fault of the kit. */
+  /** Runs the scenario. Throws `Failed` if the peer is wrong; anything else that is thrown is a fault of the kit. */
   run(bench: Bench): Promise<void>
 }
 
-/** How a connection is opened. */
+/** Options of a connection. */
 export interface OpenOptions {
-  /** What the kit says it can do. Default: nothing. */
+  /** The capabilities that the kit declares. Default: none. */
   readonly capabilities?: Json
-  /** Extensions the kit says it knows, by id: declared where the revision has a place for them. */
+  /** The extensions that the kit declares, by id, in revisions that have them. Default: none. */
   readonly extensions?: Json
-  /** What the kit says of MCP Live, in the revision's place for it. */
+  /** What the kit declares about MCP Live. Default: nothing. */
   readonly live?: Json
-  /** Members added to the `_meta` of every request. */
+  /** Members that are added to the `_meta` of every request. Default: none. */
   readonly meta?: Json
-  /** Headers added to everything, on carriers that have them. */
+  /** Headers that are added to everything, on carriers that have them. Default: none. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Over HTTP with sessions: whether to open the stream for what is said unasked. Default true. */
+  /** Over HTTP with sessions: whether to open the stream for unsolicited messages. Default true. */
   readonly listen?: boolean
-  /** Over WebSocket: the subprotocols that are offered. Default: `mcp`, and none where the server knows none. */
+  /** Over WebSocket: the offered subprotocols. Default: `mcp`, or none if the server knows none. */
   readonly protocols?: readonly string[]
-  /** False: no handshake. Default true. */
+  /** Whether to make the handshake. Default true. */
   readonly hello?: boolean
-  /** True: never a process that an earlier scenario has used. Only stdio ever shares. */
+  /** Whether to start a new process instead of one that an earlier scenario has used. Default false. */
   readonly fresh?: boolean
 }
 
 /** What a scenario works with. */
 export interface Bench {
+  /** The revision that is judged. */
   readonly revision: RevisionId
+  /** The carrier that is judged. */
   readonly carrier: Carrier
+  /** What the peer advertises. */
   readonly peer: Advertised
+  /** Whether tools that may write can be called. */
   readonly allowWrites: boolean
-  /** Aborted when the scenario's time is over or the run was stopped. */
+  /** Aborted when the time of the scenario is over, or the run was stopped. */
   readonly signal: AbortSignal
-  /** How tokens for a server that guards itself are made, where whoever judges has said so. */
+  /** Makes tokens for the server. Undefined if `auth` was not given. */
   readonly auth: AuthTrial | undefined
-  /** A fresh raw connection to the server, the handshake made as the revision says. Closed after the scenario. */
+  /** Opens a connection to the server and makes the handshake. It is closed after the scenario. */
   open(options?: OpenOptions): Promise<RawPeer>
+  /** Fails the scenario with this sentence if the condition does not hold. `frames` are shown in the report. */
   expect(condition: boolean, says: string, frames?: readonly (Frame | undefined)[]): void
+  /** Fails the scenario with this sentence. `frames` are shown in the report. */
   fail(says: string, frames?: readonly (Frame | undefined)[]): never
-  /** A SHOULD that is not kept: the scenario passes, with a remark. */
+  /** Notes that a SHOULD is not followed: the scenario passes with a remark. */
   warn(says: string): void
-  /** There is nothing to judge after all: skipped, with the reason. */
+  /** Skips the scenario, because there is nothing to judge. */
   leave(why: string): never
-  /** Frames of carriers of the scenario's own, for the report. */
+  /** Adds a frame of the scenario's own connections to the report. */
   note(frame: Frame): void
-  /** Called after the scenario, last one first. */
+  /** Registers a function that is called after the scenario, the last one first. */
   onClose(fn: () => unknown): void
 }
 
 /** A server that is started as a process. */
 export interface Subject {
+  /** The program: a path, or a name that is found by PATH. */
   readonly command: string
+  /** The arguments of the program. Default: none. */
   readonly args?: readonly string[]
+  /** Further environment variables. Default: none. */
   readonly env?: Readonly<Record<string, string>>
+  /** The working directory. Default: that of this process. */
   readonly cwd?: string
 }
 
-/** The peer is wrong. */
+/** Thrown if the peer is wrong. */
 export class Failed extends Error {
+  /** Always `Failed`. */
   override readonly name = 'Failed'
+  /** The frames that show the failure. */
   readonly frames: readonly Frame[]
 
   constructor(says: string, frames: readonly (Frame | undefined)[] = []) {
@@ -142,8 +172,9 @@ export class Failed extends Error {
   }
 }
 
-/** There is nothing to judge. */
+/** Thrown if there is nothing to judge. */
 export class Skipped extends Error {
+  /** Always `Skipped`. */
   override readonly name = 'Skipped'
 }
 
@@ -162,11 +193,13 @@ export const allRevisions: readonly RevisionId[] = [
 
 /** One revision on one carrier. */
 export interface Cell {
+  /** The revision of the cell. */
   readonly revision: RevisionId
+  /** The carrier of the cell. */
   readonly carrier: Carrier
 }
 
-/** The cells of these revisions and carriers, without those that cannot be. */
+/** The possible combinations of these revisions and carriers. */
 export function cellsOf(revisions: readonly RevisionId[], carriers: readonly Carrier[]): readonly Cell[] {
   return carriers.flatMap(carrier =>
     revisions.filter(revision => carries(revision, carrier)).map(revision => ({ revision, carrier })),

@@ -25,7 +25,7 @@ type Callable = Finder | FoundTool | string
  * What steps, checks and programs work with, on a connection that is open; without one a scenario opens its own, if any. What fails
  * without evidence of its own shows the frames of the answer that came last, and of those that were looked at again by `was`.
  */
-export class Scene implements Judging {
+export class ScenarioContext implements Judging {
   readonly bench: Bench
   readonly revision: RevisionId
   readonly carrier: Carrier
@@ -81,7 +81,7 @@ export class Scene implements Judging {
   }
 
   /** Holds a table against anything. What fails is shown by the frames that it has, or is. */
-  readonly hold = <It>(it: It, expected: Expectations<It, Scene>): void =>
+  readonly hold = <It>(it: It, expected: Expectations<It, ScenarioContext>): void =>
     hold(expected, it, this, says => this.fail(says, it === this.#answers.at(-1) ? undefined : framesOf(it)))
 
   /** Fails unless the call was made. */
@@ -134,12 +134,12 @@ export function newKey(): string {
 }
 
 /** What a call says under a key of this scenario, and under other extensions. */
-export function keyed(x: Scene, more: Saying = {}): CallExtras {
+export function keyed(x: ScenarioContext, more: Saying = {}): CallExtras {
   return { say: { idempotency: { idempotency_key: x.key() }, ...more } }
 }
 
 /** The same under another key. */
-export function keyedAnew(x: Scene): CallExtras {
+export function keyedAnew(x: ScenarioContext): CallExtras {
   return { say: { idempotency: { idempotency_key: x.key('other') } } }
 }
 
@@ -147,24 +147,24 @@ export function keyedAnew(x: Scene): CallExtras {
 export interface TableStep {
   /** Without which it cannot be done. */
   readonly needs: readonly Need[]
-  run(x: Scene): Promise<void>
+  run(x: ScenarioContext): Promise<void>
 }
 
 /** Something that is sent, and has an answer. Without expectations whatever comes is good. */
 export interface SentStep<It> extends TableStep {
-  expect(expected: Expectations<It, Scene>): TableStep
+  expect(expected: Expectations<It, ScenarioContext>): TableStep
 }
 
 /** A value, or how to make it of what has come so far. */
-export type Made<T> = T | ((x: Scene) => T)
+export type Made<T> = T | ((x: ScenarioContext) => T)
 
-function madeOf<T extends object>(given: Made<T>, x: Scene): T {
+function madeOf<T extends object>(given: Made<T>, x: ScenarioContext): T {
   return typeof given === 'function' ? given(x) : given
 }
 
 /** A step of any kind: it sends something, or looks at what is there. */
-export function step<It>(send: (x: Scene) => It | Promise<It>, ...needs: readonly Need[]): SentStep<It> {
-  const running = (expected: Expectations<It, Scene>): TableStep => ({
+export function step<It>(send: (x: ScenarioContext) => It | Promise<It>, ...needs: readonly Need[]): SentStep<It> {
+  const running = (expected: Expectations<It, ScenarioContext>): TableStep => ({
     needs,
     run: async x => x.hold(await send(x), expected),
   })

@@ -3,17 +3,17 @@ import { clip } from '../jsonrpc/limits.ts'
 import { type Report, type Result, summaryOf } from './report.ts'
 import type { RevisionId } from './scenario.ts'
 
-/** What the report for people shows. */
+/** Options of `tableOf`. */
 export interface TableOptions {
-  /** Also what was skipped, and why. Default false. */
+  /** Whether to list what was skipped, and why. Default false. */
   readonly skipped?: boolean
-  /** Characters of a frame. Default 200. */
+  /** The most characters of a frame. Default 200. */
   readonly width?: number
-  /** The command that judges again with these options; absent: the options alone are said. */
+  /** Returns the command that repeats a run with these options. Default: only the options are shown. */
   readonly again?: (options: string) => string
 }
 
-/** The report as text. */
+/** Formats a report as text for people. */
 export function tableOf(report: Report, options: TableOptions = {}): string {
   const { results, summary } = report
   const lines = [`${clip(report.server_name)} ${clip(report.server_version)}`, '', ...cells(results, options)]
@@ -25,8 +25,8 @@ export function tableOf(report: Report, options: TableOptions = {}): string {
     lines.push('', ...remarked(group))
   if (options.skipped === true) lines.push('', ...reasons(results))
   const { passed, failed, skipped, error } = summary
-  lines.push('', ...shut(results), `${passed} passed, ${failed} failed, ${skipped} skipped, ${error} errors of the kit`)
-  if (skipped > 0 && options.skipped !== true) lines.push('What was skipped, and why: --skipped')
+  lines.push('', ...shut(results), `${passed} passed, ${failed} failed, ${skipped} skipped, ${error} errors`)
+  if (skipped > 0 && options.skipped !== true) lines.push('Run with --skipped to see what was skipped, and why')
   return `${lines.join('\n')}\n`
 }
 
@@ -38,7 +38,7 @@ function cells(results: readonly Result[], { skipped: all = false }: TableOption
     if (!all && passed + failed + error === 0) return []
     return `${name}${column(passed)}${column(failed)}${column(skipped)}${column(error)}`
   })
-  return [`${'revision'.padEnd(14)}${'carrier'.padEnd(11)}  passed  failed skipped   error`, ...rows]
+  return [`${'revision'.padEnd(14)}${'carrier'.padEnd(11)}  passed  failed skipped  errors`, ...rows]
 }
 
 function column(count: number): string {
@@ -66,8 +66,8 @@ function explained([group = [], ...others]: readonly (readonly Result[])[], opti
   const arrows = { out: '→', in: '←' }
   return [
     `${result.status === 'failed' ? 'FAILED' : 'ERROR '}  ${result.test_id}`,
-    ...(result.status === 'failed' ? [`        Must:  ${result.title}`, `        But:   ${clip(result.message, 300)}`] : []),
-    ...(result.status === 'error' ? [`        Tried: ${result.title}`, `        Kit:   ${clip(result.message, 300)}`] : []),
+    ...(result.status === 'failed' ? [`        Rule:  ${result.title}`, `        Why:   ${clip(result.message, 300)}`] : []),
+    ...(result.status === 'error' ? [`        Rule:  ${result.title}`, `        Error: ${clip(result.message, 300)}`] : []),
     `        At:    ${cellsIn(group)}`,
     ...clauses(result),
     ...result.frames.map(
@@ -81,7 +81,7 @@ function explained([group = [], ...others]: readonly (readonly Result[])[], opti
 function clauses({ proves, revision }: Result): string[] {
   return proves.map((statement, at) => {
     const address = addressOf(statement, revision)
-    return `        ${at === 0 ? 'Says:' : '     '}  ${statement}${address === undefined ? '' : `  ${address}`}`
+    return `        ${at === 0 ? 'Spec:' : '     '}  ${statement}${address === undefined ? '' : `  ${address}`}`
   })
 }
 
@@ -103,7 +103,7 @@ function shut(results: readonly Result[]): string[] {
   const [first] = guarded
   if (first === undefined) return []
   return [
-    'SHUT    Only what a stranger sees was judged',
+    'LOCKED  Only requests without credentials were tested',
     `        At:    ${cellsIn(guarded)}`,
     `        Why:   ${clip(first.message, 300)}`,
     '',
@@ -119,7 +119,7 @@ function reasons(results: readonly Result[]): string[] {
 
 // ── The report as JUnit XML, for programs that show test results: one suite per revision and carrier.
 
-/** The report as JUnit XML. */
+/** Formats a report as JUnit XML. */
 export function junitOf(report: Report): string {
   const groups = Map.groupBy(report.results, ({ revision, carrier }) => `${revision} over ${carrier}`)
   const suites = [...groups].map(([name, results]) => suite(`${report.server_name} ${name}`, results))

@@ -44,7 +44,7 @@ export function toolThat(that: string, fits: (tool: Json, peer: Advertised) => b
 }
 
 /** By the author's word. */
-export function bringing(what: string, that = `says in _meta["${hintKey}"].brings that it brings about "${what}"`): Finder {
+export function bringing(what: string, that = `declares "${what}" in _meta["${hintKey}"].brings`): Finder {
   return toolThat(that, tool => brings(tool, what))
 }
 
@@ -55,7 +55,7 @@ export function either(first: Finder, second: Finder): Finder {
 
 /** Each run gives another answer, so that it shows whether a call was made. */
 export const counting = toolThat(
-  'gives another answer each time ("counts")',
+  'returns a different result each time ("counts")',
   tool =>
     isPlain(tool) && brings(tool, 'counts') && !brings(tool, 'slow') && saidOf(tool, 'streaming')['supports_streaming'] !== true,
 )
@@ -63,7 +63,10 @@ export const counting = toolThat(
 /** Any tool that can simply be called. */
 export const callable = either(
   counting,
-  toolThat('can be called without a yes and without scopes', (tool, peer) => isPlain(tool) && peer.mayCall(String(tool['name']))),
+  toolThat(
+    'can be called without confirmation and without scopes',
+    (tool, peer) => isPlain(tool) && peer.mayCall(String(tool['name'])),
+  ),
 )
 
 /** A tool whose calls can be taken back. */

@@ -5,77 +5,93 @@
 import { clip } from '../jsonrpc/limits.ts'
 import { problem } from './problem.ts'
 
-/** Where in its source something was found. */
+/** Where something is found in its source. */
 export interface SourceLocation {
+  /** The page, counted from 1. */
   readonly page?: number
+  /** The paragraph, counted from 1. */
   readonly paragraph?: number
+  /** The line, counted from 1. */
   readonly line?: number
-  /** Of a table, such as `B14`. */
+  /** The cell of a table, for example `B14`. */
   readonly cell?: string
-  /** In the structured content, such as `$.revenue.q3`. */
+  /** The path in structured content, for example `$.revenue.q3`. */
   readonly jsonPath?: string
-  /** Without the `#`. */
+  /** The fragment of the URL, without the `#`. */
   readonly urlFragment?: string
 }
 
-/** How sure a source is of what it gave. */
+/** How certain a source is of what it states. */
 export type SourceConfidence = 'exact' | 'derived' | 'estimated' | 'uncertain'
 
-/** What a runtime writes down of a call it has run. Whoever gets it from elsewhere gets a claim like any other. */
+/** What a runtime records about a call that it executed. A stamp from elsewhere is a claim like any other. */
 export interface Stamp {
   /** The name of the server that ran the call. */
   readonly server: string
+  /** The version of that server. */
   readonly serverVersion?: string
   /** The tool that was called. */
   readonly tool: string
-  /** Names the run that made the result. */
+  /** The id of the execution. */
   readonly operationId: string
-  /** Of the arguments, as they came. */
+  /** The digest of the arguments. */
   readonly inputDigest: string
-  /** Claims that were left out because there were too many, or because they were malformed. */
+  /** Claims that were left out because they were too many or malformed. */
   readonly omitted?: number
 }
 
-/** Where something comes from, as its source says. */
+/** Where a content comes from, as its source states. */
 export interface Provenance {
-  /** A document, a database, an interface. */
+  /** The document, database or API. */
   readonly source: string
   /** Where in the source. */
   readonly location?: SourceLocation
   /** When the source was read. */
   readonly retrievedAt?: Date
-  /** Of the source, as it names its versions. */
+  /** The version of the source. */
   readonly version?: string
   /** How sure the source is. */
   readonly confidence?: SourceConfidence
   /** What was done with it, in words. */
   readonly transformation?: string
-  /** Of the source, as it was. */
+  /** The digest of the source. */
   readonly digest?: string
-  /** Which others in the same list it was made from, by their index. */
+  /** The indexes of the entries in the same list from which it was derived. */
   readonly derivedFrom?: readonly number[]
-  /** Written by the runtime, unlike everything else here. */
+  /** Written by the runtime. Everything else is a claim. */
   readonly stamp?: Stamp
 }
 
-/** What is known of a content without having it: type, size, digest, where it comes from. */
+/** What is known of a content without having it. */
 export interface ArtifactFacts {
-  /** `type/subtype`, perhaps with parameters. */
+  /** The media type, `type/subtype` with optional parameters. */
   readonly mime: string
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number
-  /** `sha256:` and 64 hexadecimal digits, as stores of blobs name them. */
+  /** The digest: `sha256:` and 64 hexadecimal digits. */
   readonly digest: string
-  /** Where it comes from, as far as anybody says. */
+  /** Where it comes from, if stated. */
   readonly provenance?: readonly Provenance[]
 }
 
-/** A content with its facts, as bytes or as an address under which the bytes can be fetched. */
+/** A content: its bytes, or the address at which they can be fetched. */
 export type Artifact = ArtifactFacts &
   (
-    | { readonly by: 'value'; readonly bytes: Uint8Array<ArrayBuffer> }
+    | {
+        /** Whether the bytes are here (`value`) or can be fetched (`reference`). */
+        readonly by: 'value'
+        /** The content. */
+        readonly bytes: Uint8Array<ArrayBuffer>
+      }
     /** `expires`: milliseconds since the epoch. */
-    | { readonly by: 'reference'; readonly uri: string; readonly expires?: number }
+    | {
+        /** Whether the bytes are here (`value`) or can be fetched (`reference`). */
+        readonly by: 'reference'
+        /** Where the content can be fetched. */
+        readonly uri: string
+        /** When the address becomes invalid, in milliseconds since the epoch. Absent: never. */
+        readonly expires?: number
+      }
   )
 
 /** Content as it is, with its size and digest. */
@@ -84,7 +100,7 @@ export async function artifactOf(
   mime: string,
   provenance?: readonly Provenance[],
 ): Promise<Artifact & { readonly by: 'value' }> {
-  if (!isMime(mime)) throw problem('INVALID_INPUT', `"${clip(mime)}" is no media type: write type/subtype`)
+  if (!isMime(mime)) throw problem('INVALID_INPUT', `"${clip(mime)}" is not a media type: write type/subtype`)
   const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content
   const from = provenance === undefined ? {} : { provenance }
   return { by: 'value', mime, size: bytes.length, digest: await contentDigest(bytes), bytes, ...from }
@@ -99,8 +115,8 @@ export async function checkContent(announced: ArtifactFacts, bytes: Uint8Array<A
 
 /** What came is another content than the one that was announced. */
 export function contentMismatch({ size, digest }: ArtifactFacts): Error {
-  return problem('CHECKSUM_MISMATCH', `The content is not what was announced: ${size} bytes, ${clip(digest)}`, {
-    suggestion: 'Ask for a new reference',
+  return problem('CHECKSUM_MISMATCH', `The content does not match its reference (${size} bytes, ${clip(digest)})`, {
+    suggestion: 'Request a new reference',
   })
 }
 

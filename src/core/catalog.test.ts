@@ -33,14 +33,14 @@ it('an update keeps the place, a removal followed by an addition goes to the end
 
 it('a second entry of the same name is refused, and the first stays', () => {
   const catalog = things('a')
-  expect(() => catalog.add({ name: 'a', note: 'second' })).toThrow('There is a thing "a" already')
+  expect(() => catalog.add({ name: 'a', note: 'second' })).toThrow('The thing "a" already exists')
   expect(catalog.get('a')).toEqual({ name: 'a' })
 })
 
 it('what is not there cannot be updated, and removing it changes nothing', () => {
   const catalog = things('a')
   const { snapshot } = catalog
-  expect(() => catalog.update({ name: 'b' })).toThrow('There is no thing "b" to update')
+  expect(() => catalog.update({ name: 'b' })).toThrow('The thing "b" does not exist')
   expect(catalog.remove('b')).toBe(false)
   expect(catalog.snapshot).toBe(snapshot)
 })

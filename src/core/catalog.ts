@@ -111,7 +111,7 @@ class LiveCatalog<Entry> implements Catalog<Entry> {
     const key = this.#options.key(entry)
     if (this.#placed.has(key)) {
       const { noun } = this.#options
-      throw new Error(`There is a ${noun} "${clip(key)}" already. Give this one another name, or update or remove the first`)
+      throw new Error(`The ${noun} "${clip(key)}" already exists. Choose another name, or update or remove the existing one`)
     }
     this.#placed.set(key, { seq: ++this.#seq, entry })
     this.#changed()
@@ -120,7 +120,8 @@ class LiveCatalog<Entry> implements Catalog<Entry> {
   update(entry: Entry): void {
     const key = this.#options.key(entry)
     const placed = this.#placed.get(key)
-    if (placed === undefined) throw new Error(`There is no ${this.#options.noun} "${clip(key)}" to update. Add it first`)
+    if (placed === undefined)
+      throw new Error(`The ${this.#options.noun} "${clip(key)}" does not exist. Add it before you update it`)
     this.#placed.set(key, { seq: placed.seq, entry })
     this.#changed()
   }
@@ -167,9 +168,9 @@ class FrozenSnapshot<Entry> implements Snapshot<Entry> {
   }
 
   memo<T>(key: string, make: () => T): T {
-    const kept = this.#memos.get(key)
+    const stored = this.#memos.get(key)
     // Under one key always the same `make`, hence the same type.
-    if (kept !== undefined) return kept as T
+    if (stored !== undefined) return stored as T
     const made = make()
     if (this.#memos.size < maxMemos) this.#memos.set(key, made)
     return made

@@ -1,22 +1,22 @@
 /** Time and chance as something given, so that tests move the clock by hand, repeat a seed, and nothing sleeps. */
 import { clip } from '../jsonrpc/limits.ts'
 
-/** Takes a timer back. */
+/** Cancels a timer. */
 export interface Cancel {
   (): void
-  /** Whether the timer keeps the process alive from here on. Absent on clocks that keep nothing alive. */
+  /** Sets whether the timer keeps the process alive. Absent on clocks that never do. */
   hold?(alive: boolean): void
 }
 
-/** Where time comes from. */
+/** The source of time and timers. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** The current time, in milliseconds since the epoch. */
   now(): number
   /** Calls `fn` once after `ms`. A background timer does not keep the process alive. */
   setTimeout(fn: () => void, ms: number, background?: boolean): Cancel
 }
 
-/** The machine's own clock. */
+/** The clock of this machine. */
 export const realClock: Clock = {
   now: Date.now,
   setTimeout(fn, ms, background = false) {
@@ -67,9 +67,15 @@ export function pauseFor(clock: Clock, ms: number, signal?: AbortSignal): Promis
 
 // Durations as authors write them (`'30s'`, `'5m'`, or plain milliseconds), and lifetimes within their bounds.
 
+/** The unit of a duration: milliseconds, seconds, minutes, hours or days. */
 type Unit = 'ms' | 's' | 'm' | 'h' | 'd'
 
-/** A span of time: milliseconds, or a number with a unit such as `'30s'`. */
+/**
+ * A duration: milliseconds as a number, or a number with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`.
+ * @title duration
+ * @minimum 0
+ * @pattern ^\d{1,15}(\.\d{1,6})?(ms|s|m|h|d)$
+ */
 export type Duration = number | `${number}${Unit}`
 
 const units: ReadonlyMap<string, number> = new Map([
@@ -95,7 +101,7 @@ export function toMilliseconds(duration: Duration, name = 'duration'): number {
     if (factor !== undefined) return Number(amount) * factor
   }
   throw new TypeError(
-    `${name}: ${clip(String(duration))} is no duration. Give milliseconds as a number ≥ 0, or text such as '250ms', '30s', '5m', '2h', '1d'`,
+    `${name}: ${clip(String(duration))} is not a duration. Give milliseconds as a number ≥ 0, or text such as '250ms', '30s', '5m', '2h', '1d'`,
   )
 }
 

@@ -9,26 +9,27 @@ import type { Awaitable } from '../jsonrpc/message.ts'
 /** The headers that carry credentials. */
 export type CredentialHeaders = Readonly<Record<string, string>>
 
-/** An answer that asks for credentials, or for better ones. */
+/** A response that asks for credentials, or for other ones. */
 export interface CredentialRefusal {
   /** 401, or 403 with a challenge. */
   readonly status: number
+  /** Returns a response header by its name. */
   readonly header: (name: string) => string | undefined
   /** What the refused request was sent with. */
   readonly sent: CredentialHeaders | undefined
-  /** How often this request was refused by now, this time included. */
+  /** How often this request was refused so far, this time included. */
   readonly times: number
   /** Aborted when the request is no longer wanted. */
   readonly signal: AbortSignal
 }
 
-/** The client's side of authorization: headers for requests, and what to do when the server refuses them. */
+/** Adds credentials to the requests of a client, and reacts when the server refuses them. */
 export interface Credentials {
-  /** Headers with which a request goes out. A promise only where something must be signed or fetched first. */
+  /** Returns the headers for a request. A promise if something must be signed or fetched first. */
   headers(method: string, url: URL): CredentialHeaders | undefined | Promise<CredentialHeaders | undefined>
-  /** Resolves when sending the request again makes sense; rejects with the reason why it does not. */
+  /** Resolves if the request should be sent again; rejects with the reason if not. */
   refused(refusal: CredentialRefusal): Promise<void>
-  /** Looks at the headers of every other answer; only where those matter. */
+  /** Called with the headers of every other response. Absent: they do not matter. */
   answered?(header: (name: string) => string | undefined): void
 }
 

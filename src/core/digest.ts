@@ -54,7 +54,9 @@ export async function digestText(text: string): Promise<string> {
 
 function write(value: unknown, depth: number): string | undefined {
   if (depth > maxDepth)
-    throw new TypeError(`The value is nested deeper than ${maxDepth} levels or contains itself: JSON cannot hold it`)
+    throw new TypeError(
+      `The value is nested deeper than ${maxDepth} levels or contains itself, so it cannot be serialised as JSON`,
+    )
   if (Array.isArray(value)) return `[${Array.from(value, item => write(item, depth + 1) ?? 'null').join(',')}]`
   if (!isRecord(value)) return JSON.stringify(value)
   // Dates and the like say themselves how they are written.

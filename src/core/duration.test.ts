@@ -29,5 +29,5 @@ it.each([
   undefined,
   'constructor',
 ])('%s is refused with the option named and the forms that would be right', wrong => {
-  expect(() => toMilliseconds(wrong as Duration, 'timeout')).toThrow(/^timeout: .*is no duration.*'30s'/)
+  expect(() => toMilliseconds(wrong as Duration, 'timeout')).toThrow(/^timeout: .*is not a duration.*'30s'/)
 })

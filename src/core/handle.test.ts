@@ -167,9 +167,9 @@ it('a token never grows beyond 64 KiB: more is refused with the way out', async 
   expect(await seal.open(await sealOf(49_000), { kind: 'k' })).toHaveLength(49_000)
   const error = await refusal(sealOf(49_200))
   expect(error).toBeInstanceOf(Problem)
-  expect(error).toMatchObject({ code: 'PAYLOAD_TOO_LARGE', suggestion: expect.stringContaining('Keep less') })
+  expect(error).toMatchObject({ code: 'PAYLOAD_TOO_LARGE', suggestion: expect.stringContaining('Put less') })
 })
 
 it.each([Number.NaN, Number.POSITIVE_INFINITY])('a handle that ends at %d is refused: all of them end', async expiresAt => {
-  await expect(seal.seal({ kind: 'k', expiresAt, data: 1 })).rejects.toThrow('needs a time at which it ends')
+  await expect(seal.seal({ kind: 'k', expiresAt, data: 1 })).rejects.toThrow('needs an expiry time')
 })

@@ -16,7 +16,7 @@ export const handleLimit = 64 * 1024
 export class HandleError extends Error {
   override readonly name = 'HandleError'
   constructor() {
-    super('This token is not valid here, or no longer. Start again without it, and use the new one that you are given')
+    super('This token is not valid, or has expired. Start again without it, and use the token that you then receive')
   }
 }
 
@@ -86,8 +86,7 @@ export function createSeal({ secrets, clock = realClock, random = randomBytes }:
   return {
     durable: given.length > 0,
     async seal({ expiresAt, data, ...purpose }) {
-      if (!Number.isFinite(expiresAt))
-        throw new TypeError(`expiresAt is ${expiresAt}: every handle needs a time at which it ends`)
+      if (!Number.isFinite(expiresAt)) throw new TypeError(`expiresAt is ${expiresAt}: every handle needs an expiry time`)
       const { newest } = await keys()
       const text = new TextEncoder().encode(JSON.stringify([expiresAt, data]))
       const length = Math.ceil(((headLength + text.length + tagLength) * 4) / 3)
@@ -149,7 +148,7 @@ function purposeBytes(keyId: Uint8Array, purpose: HandlePurpose): Uint8Array<Arr
 async function deriveRing(secrets: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<Ring> {
   const keys = await Promise.all(secrets.map(deriveKey))
   const [newest] = keys
-  if (newest === undefined) throw new TypeError('A seal needs at least one secret')
+  if (newest === undefined) throw new TypeError('At least one secret is required')
   return { newest, byId: new Map(keys.map(key => [toBase64Url(key.id), key])) }
 }
 
@@ -168,7 +167,7 @@ async function deriveKey(secret: Uint8Array<ArrayBuffer>): Promise<Key> {
 function secretBytes(secret: string | Uint8Array): Uint8Array<ArrayBuffer> {
   if (secret.length >= 32) return typeof secret === 'string' ? new TextEncoder().encode(secret) : new Uint8Array(secret)
   throw new TypeError(
-    `A secret of ${secret.length} ${typeof secret === 'string' ? 'characters' : 'bytes'} can be guessed. Give at least 32 random ones, e.g. from: openssl rand -base64 32`,
+    `A secret of ${secret.length} ${typeof secret === 'string' ? 'characters' : 'bytes'} is too short and can be guessed. Give at least 32 random ones, for example from: openssl rand -base64 32`,
   )
 }
 
@@ -177,9 +176,9 @@ function randomBytes(length: number): Uint8Array<ArrayBuffer> {
 }
 
 function tooLarge(length: number): Error {
-  return problem('PAYLOAD_TOO_LARGE', `What is to be kept in a token takes ${length} characters; the limit is ${handleLimit}`, {
+  return problem('PAYLOAD_TOO_LARGE', `The data to put into a token has ${length} characters; the limit is ${handleLimit}`, {
     category: 'permanent',
-    suggestion: 'Keep less in it: store the rest and keep only its id',
+    suggestion: 'Put less into it: store the data, and put only its id into the token',
     actor: 'operator',
   })
 }

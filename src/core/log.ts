@@ -9,35 +9,39 @@ import { createBuckets } from './bucket.ts'
 import { type Clock, realClock } from './clock.ts'
 import { isSecretName, redact, redacted, secretValues } from './redact.ts'
 
-/** How severe a log record is. */
+/** The severity of a log record. */
 type Severity = 'debug' | 'info' | 'warn' | 'error'
 
-/** The least severe records that are written. */
+/** The lowest severity that is written; `silent` writes nothing. */
 export type Level = Severity | 'silent'
 
-/** Where records go. `event` is a fixed, short name; everything that varies is in the fields. */
+/** Receives log records. `event` is a fixed short name; everything that varies is in the fields. */
 export interface Log {
+  /** Writes details for debugging. */
   debug(event: string, fields?: LogFields): void
+  /** Writes a normal event, such as a start. */
   info(event: string, fields?: LogFields): void
+  /** Writes something unusual that the program can handle. */
   warn(event: string, fields?: LogFields): void
+  /** Writes a failure that needs attention. */
   error(event: string, fields?: LogFields): void
   /** A log that adds these fields to every record. */
   child(fields: LogFields): Log
-  /** Where it is `debug`, every call is told. */
+  /** The level of the log. With `debug` every call is logged. */
   readonly level?: string
 }
 
 /** Options of a log. */
 export interface LogOptions {
-  /** The least severe records that are written. Default `info`. */
+  /** The lowest severity that is written. Default `info`. */
   readonly level?: Level
-  /** `text` for people, `json` for machines: one object a line. Default `text`. */
+  /** `text` for people, `json` for machines (one object per line). Default `text`. */
   readonly format?: 'text' | 'json'
-  /** Takes one line, without its end. Default: standard error. */
+  /** Called with each line, without line end. Default: writes to standard error. */
   readonly write?: (line: string) => void
-  /** Values that must not be written, wherever they stand. */
+  /** Values that are replaced wherever they occur in a record. Default: none. */
   readonly secrets?: readonly string[]
-  /** For tests: the time. Default: the real one. */
+  /** For tests: the time. Default: the real clock. */
   readonly clock?: Clock
 }
 
@@ -47,8 +51,7 @@ const rate = { perSecond: 100, burst: 1_000 } as const
 const ranks = { debug: 0, info: 1, warn: 2, error: 3, silent: 4 } as const
 
 /**
- * A log that writes lines.
- *
+ * Creates a log that writes lines, for the option `log`.
  * @example
  * const log = createLog({ level: 'debug', format: 'json' })
  * log.info('started', { port: 7420 }) // {"time":"…","level":"info","event":"started","port":7420}
@@ -131,14 +134,14 @@ function toStandardError(line: string): void {
   console.error(line)
 }
 
-type LogRecord = CleanFields & { readonly time: string; readonly level: string; readonly event: string }
+type LineRecord = CleanFields & { readonly time: string; readonly level: string; readonly event: string }
 
-function jsonLine(record: LogRecord): string {
+function jsonLine(record: LineRecord): string {
   return JSON.stringify(record)
 }
 
 /** One line, and under it the frames of a stack. */
-function textLine({ time, level, event, ...fields }: LogRecord): string {
+function textLine({ time, level, event, ...fields }: LineRecord): string {
   const frames: string[] = []
   let line = `${time} vivarium ${level} ${event}`
   for (const [name, value] of Object.entries(fields)) line += ` ${name}=${worded(value, frames)}`
@@ -170,9 +173,11 @@ function isError(value: LogValue): value is ErrorRecord {
 /** What a record of the log may hold: plain values, bounded, without secrets and without a character that moves a cursor. */
 type LogValue = string | number | boolean | null | readonly LogValue[] | { readonly [name: string]: LogValue }
 
+/** The fields of a log record. */
 type LogFields = Readonly<Record<string, unknown>>
 
-type CleanFields = Readonly<Record<string, LogValue>>
+/** Fields of a log record: plain values, bounded, without secrets. */
+export type CleanFields = Readonly<Record<string, LogValue>>
 
 /** The most of everything in one record. A record is a line, not a dump. */
 const bounds = { text: 1_024, depth: 4, values: 64, frames: 16, causes: 3 } as const
@@ -290,7 +295,7 @@ class Cleaner {
 /** Told what went wrong or was refused. The caller is the one whose message led to it, where there is one. */
 export type Trace = (event: string, detail: unknown, caller?: Caller) => void
 
-/** A level for the log on standard error, or a log of one's own. */
+/** A level for the log on standard error, or a log of your own. */
 export type LogOption = Level | Log
 
 /** What the compiler cannot see: a level that is none, or a log without its methods. */

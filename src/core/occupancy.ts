@@ -70,8 +70,8 @@ export class Occupancy {
    * holds more.
    */
   yields(from: string, to: string): boolean {
-    const [stranger, other] = [isAnonymous(from), isAnonymous(to)]
-    if (stranger !== other) return stranger
+    const [anonymous, other] = [isAnonymous(from), isAnonymous(to)]
+    if (anonymous !== other) return anonymous
     return this.weight(from) > this.weight(to) + 1
   }
 }
@@ -82,7 +82,7 @@ function exceeds(held: number, most: number): boolean {
 
 /** For the sentence of a refusal by share. */
 export function shareText(what: string): string {
-  return `Callers from your network who did not sign in hold their share of the ${what}`
+  return `Unauthenticated callers from your network already use their share of the ${what}`
 }
 
 /** Counts by key. A key that counts nothing is forgotten, so that the table holds only who is there. */

@@ -40,12 +40,12 @@ export function checkOptions(where: string, options: unknown, kinds: Readonly<Re
 
 function meant(name: string, names: readonly string[]): string {
   const [likely] = nearest(name, names)
-  return `. There are ${names.join(', ')}${likely === undefined ? '' : `. Did you mean ${likely}?`}`
+  return `. The options are ${names.join(', ')}${likely === undefined ? '' : `. Did you mean ${likely}?`}`
 }
 
 /** Throws unless what shall answer can be called. `example` shows how it is given. */
 export function checkHandler(where: string, handler: unknown, example: string): void {
-  if (typeof handler !== 'function') throw new TypeError(`${where} has no handler: ${example}`)
+  if (typeof handler !== 'function') throw new TypeError(`${where} has no handler; write ${example}`)
 }
 
 function fits(value: unknown, kind: Exclude<OptionKind, 'any'>): boolean {

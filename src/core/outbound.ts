@@ -1,32 +1,35 @@
 /** The one way to an address that a peer chose. What DNS and sockets need is injected by whoever runs on them. */
 
-/** The part of a `RequestInit` that requests to foreign addresses use. */
+/** Options of a request to a foreign address. */
 export interface OutboundRequest {
-  /** Default `GET`. */
+  /** The HTTP method. Default `GET`. */
   readonly method?: string | undefined
+  /** The request headers. Default: none. */
   readonly headers?: Headers | Readonly<Record<string, string>> | undefined
+  /** The request body. Default: none. */
   readonly body?: string | URLSearchParams | Uint8Array | null | undefined
-  /** Aborted: the request ends, also while its answer is being read. */
+  /** Aborts the request, also while the response is read. */
   readonly signal?: AbortSignal | undefined
   /**
-   * `follow`, the default: GET and HEAD follow at most three redirects, each checked by the whole rule; other methods refuse
-   * them. `manual`: the redirect itself is the answer. `error`: a redirect is refused.
+   * `follow` (the default): GET and HEAD follow at most three redirects, each of which is checked; other methods refuse them.
+   * `manual`: returns the redirect. `error`: refuses it.
    */
   readonly redirect?: 'follow' | 'manual' | 'error' | undefined
 }
 
 /**
- * Shaped like `fetch`, so that libraries take it in place of it. Rejects with OutboundError where the address is refused, or
- * the answer is too large or too late; an answer that came is a Response of bounded size, whole already unless streams were wanted.
+ * A `fetch` for addresses that a peer chose. Rejects with `OutboundError` if the address is refused or the response is too large
+ * or too late. The body is complete, unless streams were requested.
  */
 export type Outbound = (url: string | URL, request?: OutboundRequest) => Promise<Response>
 
-/** Names the rule that refused an address, or what went wrong on the way to it. */
+/** A request to a foreign address that was refused or failed. */
 export class OutboundError extends Error {
+  /** Always `OutboundError`. */
   override readonly name = 'OutboundError'
   /**
-   * `refused`: a rule said no, and nothing was sent to where it says no; `limit`: too large or too late; `failed`: the network,
-   * or what it answered, is at fault.
+   * `refused`: a rule refused the address, and nothing was sent to it. `limit`: the response was too large or too late. `failed`:
+   * the network or the response failed.
    */
   readonly kind: 'refused' | 'limit' | 'failed'
 

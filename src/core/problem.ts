@@ -6,10 +6,10 @@ import { StoreError } from '../stores/store.ts'
  * How it looks on a wire is decided at the edge; nothing here knows one.
  */
 
-/** The five kinds of problems; the kind decides whether the same request may be tried again. */
+/** The five kinds of problems. The kind decides whether the same request may be repeated. */
 export type Category = 'transient' | 'permanent' | 'auth_required' | 'invalid_input' | 'rate_limited'
 
-/** Who can remove the cause: the model or program that called, the person behind it, or whoever runs the server. */
+/** Who can remove the cause: the model or program that called, the person behind it, or the operator of the server. */
 type Actor = 'caller' | 'user' | 'operator'
 
 /** Codes the runtime itself uses, each with the category it has unless said otherwise. Authors may use any other. */
@@ -48,39 +48,48 @@ function categoryOf(code: string): Category | undefined {
   return defaults.get(code)
 }
 
-/** A code of the runtime, or any other that an author chooses. */
+/** A code of the runtime, or one of your own. */
 export type ProblemCode = keyof typeof categories | (string & {})
 
-/** What can be said of a problem beside its code and message. */
+/** What a problem can state in addition to its code and message. */
 export interface ProblemMore {
-  /** Default: the category of the code, else `permanent`. */
+  /** The kind of problem. Default: that of the code, else `permanent`. */
   readonly category?: Category | undefined
-  /** Milliseconds after which trying again may help. */
+  /** Milliseconds after which a retry may succeed. Default: unknown. */
   readonly retryAfter?: number | undefined
-  /** What to do about it, in a sentence. */
+  /** What to do about it, in a sentence. Default: none. */
   readonly suggestion?: string | undefined
-  /** Who can act on the suggestion. */
+  /** Who can act on the suggestion. Default: unknown. */
   readonly actor?: Actor | undefined
-  /** For programs: told whole or not at all. */
+  /** Further facts for programs. They are sent completely or not at all. */
   readonly details?: Readonly<Record<string, unknown>> | undefined
-  /** Where to read more. */
+  /** The URL of a page about it. */
   readonly documentation?: string | undefined
-  /** Finds this failure again in logs and traces. */
+  /** The id under which logs and traces know this failure. */
   readonly correlationId?: string | undefined
-  /** For the log; never told to a peer. */
+  /** The error behind it, for the log only. It is never sent. */
   readonly cause?: unknown
 }
 
-/** A refusal with a remedy. How it looks on a wire is decided at the edge. */
+/** An error that states what happened and what to do. Throw it from a handler, and the caller receives code, message and suggestion. */
 export class Problem extends Error {
+  /** Always `Problem`. */
   override readonly name = 'Problem'
+  /** What happened, in capitals and underscores, for example `INVALID_INPUT`. */
   readonly code: ProblemCode
+  /** The kind of problem, which decides whether a retry can help. */
   readonly category: Category
+  /** Milliseconds after which a retry may succeed. Undefined if unknown. */
   readonly retryAfter: number | undefined
+  /** What to do about it, in a sentence. */
   readonly suggestion: string | undefined
+  /** Who can act on the suggestion. */
   readonly actor: Actor | undefined
+  /** Further facts, for programs. */
   readonly details: Readonly<Record<string, unknown>> | undefined
+  /** The URL of a page about it. */
   readonly documentation: string | undefined
+  /** The id under which logs and traces know this failure. */
   readonly correlationId: string | undefined
 
   constructor(code: ProblemCode, message: string, more: ProblemMore = {}) {
@@ -95,13 +104,15 @@ export class Problem extends Error {
     this.correlationId = more.correlationId
   }
 
-  /** Whether the same request may succeed later, unchanged. */
+  /** Whether the same request may succeed later. */
   get retryable(): boolean {
     return this.category === 'transient' || this.category === 'rate_limited'
   }
 }
 
 /**
+ * Creates a `Problem`: a refusal that tells the caller what happened and what to do. The category follows from the code, and a code of
+ * your own is `permanent` unless you say otherwise.
  * @example
  * throw problem('INVALID_INPUT', 'The title is too short', { suggestion: 'Use at least 3 characters' })
  */
@@ -177,7 +188,7 @@ export function problemFrom(told: ToldProblem): Problem | undefined {
   const code = named === undefined ? undefined : (synonyms.get(named) ?? named)
   const category = said ?? categoryOf(code ?? '') ?? 'permanent'
   const seconds = secondsOf(told.retryAfterSeconds)
-  return problem(code ?? generic[category], textOf(told.message) ?? 'The peer refused without a reason', {
+  return problem(code ?? generic[category], textOf(told.message) ?? 'The other side refused the request without a reason', {
     category,
     retryAfter: seconds === undefined ? undefined : seconds * 1000,
     suggestion: textOf(told.suggestion),
@@ -196,10 +207,10 @@ export function problemOf(thrown: unknown, correlationId?: string): Problem {
   if (thrown instanceof Problem) return thrown
   const more = { cause: thrown, correlationId }
   if (thrown instanceof StoreError && thrown.kind !== 'input')
-    return problem('SERVER_UNAVAILABLE', 'What must be written down cannot be written now', { ...more, retryAfter: 1000 })
+    return problem('SERVER_UNAVAILABLE', 'The store of the server is unavailable', { ...more, retryAfter: 1000 })
   if (thrown instanceof Error && thrown.name === 'TimeoutError')
-    return problem('OPERATION_TIMEOUT', 'It took longer than it may', more)
-  return problem('SERVER_ERROR', 'It failed, for a reason that only the server can see', { ...more, actor: 'operator' })
+    return problem('OPERATION_TIMEOUT', 'The operation exceeded its time limit', more)
+  return problem('SERVER_ERROR', 'The operation failed; the log of the server has the cause', { ...more, actor: 'operator' })
 }
 
 /** A refusal that its caller can be told of: a problem, or a store that takes nothing now. Undefined for anything else. */

@@ -5,7 +5,7 @@ import { faultOfNode } from './required-node.ts'
 it('names the Node that is needed, the same as package.json, and the one that is there', () => {
   const { engines } = JSON.parse(readFileSync('package.json', 'utf8')) as { engines: { node: string } }
   const needed = engines.node.replace('>=', '')
-  expect(faultOfNode({ node: '20.20.2' })).toContain(`needs Node ${needed} or newer, this is 20.20.2`)
+  expect(faultOfNode({ node: '20.20.2' })).toContain(`needs Node ${needed} or newer; this is 20.20.2`)
   expect(faultOfNode({ node: '22.17.9' })).toContain('22.17.9')
 })
 

@@ -19,7 +19,7 @@ export function checkScopes(scopes: readonly string[], where: string): void {
   const bad = Array.isArray(scopes) ? scopes.find(scope => !isScope(scope)) : scopes
   if (bad !== undefined)
     throw new TypeError(
-      `${where}: "${clip(String(bad))}" is no scope. Give a list of names without blanks, such as ['tickets:write']`,
+      `${where}: "${clip(String(bad))}" is not a scope. Give a list of names without spaces, such as ['tickets:write']`,
     )
 }
 
@@ -27,7 +27,7 @@ export function checkScopes(scopes: readonly string[], where: string): void {
 export function checkNeeds(scopes: readonly string[], where: string): void {
   checkScopes(scopes, where)
   if (scopes.length > mostScopes)
-    throw new TypeError(`${where}: there are ${scopes.length}, and the limit is ${mostScopes}. Let one stand for several`)
+    throw new TypeError(`${where}: there are ${scopes.length} scopes; the limit is ${mostScopes}. Use fewer, broader scopes`)
 }
 
 /** Whether everything that is needed was granted. */

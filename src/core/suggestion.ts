@@ -4,12 +4,13 @@
 import { clip } from '../jsonrpc/limits.ts'
 import type { Params } from '../jsonrpc/message.ts'
 
-/** A call that may serve. Somebody's opinion: nothing follows from it by itself. */
+/** A call that may serve better. It is only a suggestion: nothing is called automatically. */
 export interface Suggestion {
+  /** The tool to call. */
   readonly tool: string
-  /** Why, in a sentence. */
+  /** Why it may serve better, in a sentence. */
   readonly reason: string
-  /** With what. */
+  /** The arguments of the suggested call. */
   readonly arguments?: Params
 }
 
@@ -20,7 +21,7 @@ const longestTool = 128
 /** For what authors write: throws where it is none. */
 export function checkSuggestion(value: { readonly [Member in keyof Suggestion]?: unknown }, where: string): void {
   if (typeof value.tool !== 'string' || typeof value.reason !== 'string')
-    throw new TypeError(`${where} names a tool and a reason: { tool: 'find', reason: 'It looks at all of them at once' }`)
+    throw new TypeError(`${where} needs a tool and a reason, such as { tool: 'find', reason: 'It searches all of them at once' }`)
 }
 
 /** Of a length that others take. */
@@ -88,14 +89,15 @@ function distance(a: string, b: string): number {
 // Why something was refused, dropped, held or given up: the shape in which the runtime explains itself, the same on the wire
 // (`data`), in the audit log and in the API.
 
-/** Why something was decided as it was, for programs and for people. */
+/** Why something was decided, for programs and for people. */
 export interface Why {
   /** What happened, in capitals and underscores, for programs. */
   readonly code: string
-  /** The rule of the policy, or the built-in limit, that fired. */
+  /** The rule of the policy, or the built-in limit, that decided. */
   readonly rule: string
+  /** What happened and why, in a sentence for people. */
   readonly message: string
-  /** The one thing that a user can do about it. */
+  /** What the user can do about it, in a sentence. */
   readonly fix: string
 }
 
@@ -109,7 +111,7 @@ export function quoted(foreign: string): string {
   return JSON.stringify(clip(foreign))
 }
 
-/** All there is to say of it to readers of plain text. */
+/** Formats a reason as plain text: what happened, the rule and the fix. */
 export function whyText(said: Why): string {
   return `${said.message} (${said.code}, rule ${said.rule}). ${said.fix}`
 }

@@ -11,7 +11,7 @@ import { loadInterpreter } from './schema/interpreter.ts'
  * or processes; `instead` says what there is here, as an instruction.
  */
 export function needsNode(what: string, instead: string): Problem {
-  return problem('UNSUPPORTED', `${what} needs Node, Bun or Deno, and this is the build for browsers and Workers. ${instead}`, {
+  return problem('UNSUPPORTED', `${what} needs Node, Bun or Deno; this is the build for browsers and Workers. ${instead}`, {
     actor: 'operator',
     suggestion: instead,
     documentation: 'docs/guide/runtimes.md',

@@ -39,24 +39,28 @@ export interface QuestionChannel {
 }
 
 /** `fault`: what is wrong with the answer, where that is known. */
-function misfit(method: string, fault: string | undefined): McpError {
-  const said = fault === undefined ? 'is malformed' : `does not fit: ${fault}`
+function invalidAnswer(method: string, fault: string | undefined): McpError {
+  const said = fault === undefined ? 'is malformed' : `is not valid: ${fault}`
   return new McpError('invalid-answer', `The client's answer to ${method} ${said}`)
 }
 
 /** The refusal of what the client did not declare that it can do. */
 export function capabilityMissing(method: string, requires: Capabilities): McpError {
-  return new McpError('capability-missing', `The client did not declare what ${method} needs: ${JSON.stringify(requires)}`, {
-    data: { requiredCapabilities: requires },
-  })
+  return new McpError(
+    'capability-missing',
+    `The client did not declare the capabilities that ${method} needs: ${JSON.stringify(requires)}`,
+    {
+      data: { requiredCapabilities: requires },
+    },
+  )
 }
 
 /** There is no way to the one who called, and none will open by itself: whoever waited would wait for nothing. */
 export function noStreamToClient(method: string): never {
   throw new McpError(
     'capability-missing',
-    `${method} needs a stream to the client: this request accepts none, and the session has none open. ` +
-      'Accept text/event-stream with the request, or open a stream by GET',
+    `${method} needs an event stream to the client, but this request does not accept one and the session has none open. ` +
+      'Accept text/event-stream with the request, or open a stream with GET',
   )
 }
 
@@ -68,7 +72,7 @@ export function pushAsking(exchange: Exchange): QuestionChannel {
     ask: async (method, params, options) => {
       const { revision } = exchange.peer
       if (revision.asks !== 'push')
-        throw new McpError('capability-missing', `Revision ${revision.id} has no way to ask the client (${method.name})`)
+        throw new McpError('capability-missing', `A server cannot send ${method.name} to its client at revision ${revision.id}`)
       if (!options.allowed || !method.in.includes(revision.id)) throw capabilityMissing(method.name, options.requires)
       exchange.engine.streaming(exchange)
       const { conversation } = exchange
@@ -77,7 +81,7 @@ export function pushAsking(exchange: Exchange): QuestionChannel {
       const answer = await (options.by === undefined
         ? exchange.engine.call(conversation, method, params, send)
         : (options.by(exchange, method as Method, params as Params, send) as Promise<never>))
-      if (!options.accepts(answer)) throw misfit(method.name, options.fault?.(answer))
+      if (!options.accepts(answer)) throw invalidAnswer(method.name, options.fault?.(answer))
       return answer
     },
     once: <T>(key: string, fn: () => Awaitable<T>) => {
@@ -88,7 +92,7 @@ export function pushAsking(exchange: Exchange): QuestionChannel {
       }
       return result as Promise<T>
     },
-    conclude: () => Promise.reject(new McpError('internal', 'Nothing is pending')),
+    conclude: () => Promise.reject(new McpError('internal', 'No question is pending')),
   }
 }
 

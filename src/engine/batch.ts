@@ -5,7 +5,7 @@ import { isRecord } from '../jsonrpc/message.ts'
 import { metaOf, type Revision, versionHeader, versionKey } from '../revisions/index.ts'
 import type { Engine } from './engine.ts'
 import { likelyPeer, likelyRevision } from './malformed-messages.ts'
-import { type Delivery, receive, refuseUnplaced } from './receive.ts'
+import { type Delivery, receive, refuseMalformed } from './receive.ts'
 
 /** Receives each message of an array by itself and answers with one array. */
 export function receiveBatch(engine: Engine, delivery: Delivery, messages: readonly unknown[]): void {
@@ -20,17 +20,17 @@ export function receiveBatch(engine: Engine, delivery: Delivery, messages: reado
     const silent = new SilentLane(reply)
     for (const message of messages) {
       // An array within an array would get round the limit, level by level.
-      if (Array.isArray(message)) refuseUnplaced(engine, gathering, undefined, nested(), peer)
+      if (Array.isArray(message)) refuseMalformed(engine, gathering, undefined, nested(), peer)
       else receive(engine, { ...delivery, batched: true, message, conversation, reply: isAnswered(message) ? gathering : silent })
     }
     if (answers === 0) reply.end()
   } catch (error) {
-    refuseUnplaced(engine, reply, undefined, error, peer)
+    refuseMalformed(engine, reply, undefined, error, peer)
   }
 }
 
 function nested(): McpError {
-  return new McpError('invalid-request', 'A batch within a batch is no message; send requests and notifications')
+  return new McpError('invalid-request', 'A batch must not contain another batch; send requests and notifications')
 }
 
 /** As long as no version is known, an array says that it is of the wire that has them. */
@@ -41,12 +41,12 @@ function batchRevision(engine: Engine, { caller, conversation }: Delivery): Revi
 }
 
 function check(engine: Engine, messages: readonly unknown[], allowed: boolean): void {
-  if (!allowed) throw new McpError('invalid-request', 'Batches exist only on 2025-03-26; send each message by itself')
+  if (!allowed) throw new McpError('invalid-request', 'Batches exist only at revision 2025-03-26; send each message separately')
   if (messages.length === 0) throw new McpError('invalid-request', 'The batch is empty; send at least one message')
   if (messages.length > engine.limits.batch) {
     throw new McpError(
       'invalid-request',
-      `The batch has ${messages.length} messages, the limit is ${engine.limits.batch} (batch); split it`,
+      `The batch has ${messages.length} messages; the limit is ${engine.limits.batch} (batch). Split it`,
     )
   }
   for (const message of messages) {

@@ -9,39 +9,41 @@ import { type Id, isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Capabilities } from '../revisions/index.ts'
 import { type PendingCall, PendingCalls } from './pending-calls.ts'
 
-/** Work that others are asked something for. */
+/** Work on whose behalf requests are made. */
 export interface StoppableWork {
+  /** Whether it was stopped. */
   readonly cancelled: boolean
+  /** Aborted when it is stopped. */
   readonly signal: AbortSignal
-  /** Calls back once it is stopped; undefined takes that away. */
+  /** Calls `fn` once it is stopped; undefined removes the callback. */
   onStop(fn: (() => void) | undefined): void
 }
 
-/** How one request of ours is made and awaited. */
+/** Options of a request to the other side. */
 export interface CallOptions {
-  /** Gives the call up. */
+  /** Cancels the request. */
   readonly signal?: AbortSignal
-  /** What the call is made for, one call at a time: it is given up with that. Cheaper than a signal for each call. */
+  /** The work that the request is made for: when it stops, the request is cancelled. Cheaper than a signal per request. */
   readonly behalf?: StoppableWork
-  /** How long to wait for the answer, or for a sign of progress. */
+  /** How long to wait for the answer or a sign of progress, in milliseconds. Default: `askTimeout` for questions of a server, else `limits.callTimeoutMs`. */
   readonly timeoutMs?: number
-  /** How long to wait in all, whatever progress says. */
+  /** How long to wait for the answer in total, in milliseconds, regardless of progress. Default: `limits.callTotalMs`, or `timeoutMs` if that is longer. */
   readonly totalMs?: number
-  /** Told how far the call has come. */
+  /** Called with each progress notification. */
   readonly onProgress?: (progress: Progress) => void
-  /** Further members of the request's `_meta`. Frozen, it is written once for all requests that bring it. */
+  /** Further members of `_meta`. A frozen object is serialised only once. */
   readonly meta?: Params
-  /** Further capabilities declared with this one request, on wires where requests do that. */
+  /** Further capabilities to declare with this request, in revisions that declare them per request. */
   readonly declares?: Capabilities
-  /** Further headers, where the carrier has them. */
+  /** Further headers, on carriers that have them. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Giving up is not told: the other end may not know yet what a cancel is. */
+  /** Whether a cancellation is kept from the other side, which may not know the method yet. Default false. */
   readonly quiet?: boolean
-  /** Told that the other end let go of the connection while it works on, where the wire has that. */
+  /** Called when the other side releases the connection while it continues to work. */
   readonly onReleased?: (retryMs: number | undefined) => void
-  /** Told under which id the request goes out. */
+  /** Called with the id of the request when it is sent. */
   readonly onSent?: (id: Id) => void
-  /** Told of a result that comes after the call was given up, on carriers that still bring one. */
+  /** Called with a result that arrives after the request was given up, on carriers that deliver one. */
   readonly onLate?: (result: unknown) => void
 }
 
@@ -51,10 +53,13 @@ export interface SendOptions extends CallOptions {
   readonly lane?: Lane
 }
 
-/** How far a request is, as its receiver tells it. */
+/** The progress of a request. */
 export interface Progress {
+  /** The progress so far. It increases with each notification. */
   readonly progress: number
+  /** The value of `progress` at the end, if known. */
   readonly total?: number
+  /** What is being done, for people. */
   readonly message?: string
 }
 
@@ -111,7 +116,7 @@ export class Calls {
   }
 
   /** The call was given up: its result, should it come all the same, is told to somebody. */
-  heedLate(id: Id, told: (result: unknown) => void): void {
+  onLateResult(id: Id, told: (result: unknown) => void): void {
     this.#late ??= new Map()
     if (this.#late.size >= mostLate) this.#late.delete(this.#late.keys().next().value as Id)
     this.#late.set(id, told)
@@ -131,9 +136,10 @@ export class Calls {
     if (pending === undefined) return this.#settleLate(message)
     const { error, result } = message
     if (error !== undefined && result !== undefined && result !== null)
-      pending.reject(new McpError('invalid-result', 'The answer has both a result and an error, so it says nothing'))
+      pending.reject(new McpError('invalid-result', 'The response has both a result and an error'))
     else if (error !== undefined) pending.reject(received(error, status))
-    else if (!('result' in message)) pending.reject(new McpError('invalid-result', 'The answer has neither result nor error'))
+    else if (!('result' in message))
+      pending.reject(new McpError('invalid-result', 'The response has neither a result nor an error'))
     else pending.resolve(legible(result))
     return true
   }
@@ -155,12 +161,12 @@ export class Calls {
   unread({ kind, answers }: FrameFault, most: number): void {
     if (answers === undefined) return
     if (kind === 'too-large') {
-      const error = new ConnectionError('too-large', `The answer is longer than ${most} bytes, ${raise}`)
+      const error = new ConnectionError('too-large', `The response is longer than ${most} bytes, ${raise}`)
       if (answers === 'any') this.failAll(error)
       else this.fail(answers.id, error)
       return
     }
-    const error = new ConnectionError('protocol', 'The answer is not UTF-8')
+    const error = new ConnectionError('protocol', 'The response is not valid UTF-8')
     const allPending = answers === 'any' ? this.#pending.all() : [this.#pending.get(answers.id)]
     for (const pending of allPending) pending?.failSoon(error)
   }
@@ -194,7 +200,10 @@ export class Calls {
 /** An error that a peer sent, with what it said of itself clipped. */
 function received(error: unknown, status: number | undefined): McpError {
   const code = isRecord(error) ? error['code'] : undefined
-  const message = isRecord(error) && typeof error['message'] === 'string' ? error['message'] : 'The peer failed without a message'
+  const message =
+    isRecord(error) && typeof error['message'] === 'string'
+      ? error['message']
+      : 'The other side returned an error without a message'
   return new McpError('remote', clip(message, 1000), {
     ...(typeof code === 'number' ? { code } : {}),
     ...(status === undefined ? {} : { status }),

@@ -37,15 +37,15 @@ export interface ClientSession {
   close(reason?: Error): Promise<void>
 }
 
-/** What any request of an application may be given. */
+/** Options of any request. */
 export interface RequestOptions {
-  /** Which of several conversations over this client it belongs to: the state that a server keeps is each one's own. */
+  /** The conversation that the request belongs to. Servers keep separate state for each conversation. Default: one for the whole client. */
   readonly conversation?: string
-  /** Gives the request up; the server is told. */
+  /** Cancels the request; the server is notified. */
   readonly signal?: AbortSignal
-  /** How long the answer is waited for. Default: that of the connection. */
+  /** How long to wait for the answer. Default: `timeout` of `connect`. */
   readonly timeout?: Duration
-  /** Members of `_meta` that go along. */
+  /** Further members of `_meta`. Default: none. */
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
@@ -97,11 +97,11 @@ export interface ClientKit {
   extensions<T>(point: ExtensionPoint<T>): readonly T[]
 }
 
-/** So many a second in the long run, and so many at once. */
+/** A rate limit. */
 export interface RequestRate {
-  /** In the long run. */
+  /** The sustained rate per second. */
   readonly perSecond: number
-  /** At once. */
+  /** The most at once. Default: `perSecond`, at least 1. */
   readonly burst?: number
 }
 

@@ -8,7 +8,7 @@ import type { Awaitable } from '../jsonrpc/message.ts'
 import { type Capabilities, envelopeKeys, type Implementation, type RevisionId } from '../revisions/index.ts'
 import { type Exchange, release } from './exchange.ts'
 
-/** The author's view of a call. */
+/** What every handler gets as its second argument. */
 export class CallContext {
   readonly #exchange: Exchange
 
@@ -21,33 +21,38 @@ export class CallContext {
     return context.#exchange
   }
 
-  /** Aborted when the caller cancels or goes away. */
+  /** Aborted when the caller cancels the request or disconnects. Pass it on to slow work. */
   get signal(): AbortSignal {
     return this.#exchange.signal
   }
 
-  /** Who calls, where the carrier knows it. */
+  /** The authenticated caller: user, client and scopes of the token. Undefined without authorization. */
   get principal(): Principal | undefined {
     return this.#exchange.caller.principal
   }
 
-  /** The wire of this call. */
+  /** The protocol revision of this request. */
   get revision(): RevisionId {
     return this.#exchange.peer.revision.id
   }
 
-  /** What the caller says of itself. Never a ground for trust. */
-  get client(): { readonly info: Implementation | undefined; readonly capabilities: Capabilities } {
+  /** What the client states about itself. Do not base trust on it. */
+  get client(): {
+    /** Name and version of the client, if it states them. */
+    readonly info: Implementation | undefined
+    /** The capabilities that the client declares. */
+    readonly capabilities: Capabilities
+  } {
     const { info, capabilities } = this.#exchange.peer
     return { info, capabilities }
   }
 
-  /** The request's `_meta` without what belongs to the envelope; trace context is in it. */
+  /** The `_meta` of the request, without protocol members. Trace context is in it. */
   get meta(): Readonly<Record<string, unknown>> {
     return Object.fromEntries(Object.entries(this.#exchange.meta ?? {}).filter(([key]) => !envelopeKeys.has(key)))
   }
 
-  /** Whether the caller declared a capability, by its path: `elicitation.url`, `sampling.tools`, `extensions.vendor/name`. */
+  /** Whether the client declared a capability, by its path: `elicitation.url`, `sampling.tools`, `extensions.vendor/name`. */
   supports(path: string): boolean {
     const [head, rest] = splitPath(path)
     const found = property(this.#exchange.peer.capabilities, head)
@@ -55,17 +60,27 @@ export class CallContext {
     return value !== undefined && value !== false
   }
 
-  /** Does something at most once per call, however often the handler is entered for it: the result must be JSON. */
+  /**
+   * Runs `fn` at most once per call, even if the handler runs again with the user's answers, and returns its result, which must
+   * be JSON.
+   * @example const id = await ctx.once('create', () => crypto.randomUUID())
+   */
   once<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
     return this.#exchange.once(key, fn)
   }
 
-  /** Lets the caller's connection go while the work goes on; it comes back for the answer. False where the wire has no such thing. */
+  /**
+   * Releases the connection of the caller while the work continues; the client reconnects for the answer after `retryMs` (default
+   * 1,000). False if the revision or carrier does not support it.
+   */
   release(retryMs = 1000): boolean {
     return release(this.#exchange, retryMs)
   }
 
-  /** A refusal with a category and a way out: `throw ctx.problem(…)`. */
+  /**
+   * Creates a problem to throw. The caller gets code, message and suggestion.
+   * @example throw ctx.problem('INVALID_INPUT', 'There is no ticket T-9', { suggestion: 'List the tickets first' })
+   */
   problem(code: ProblemCode, message: string, more?: ProblemMore): Problem {
     return problem(code, message, more)
   }

@@ -190,7 +190,7 @@ export class InFlight {
     this.#crowd = new Occupancy(calls)
     this.#ofNetwork = busy(`${shareText(`${calls} calls`)} (calls); wait for one to end, or sign in`)
     this.#ofConnection = tooMany(`${callsPerConversation} calls of this connection`, 'callsPerConversation')
-    this.#ofPrincipal = tooMany(`${callsPerConversation} calls of yours`, 'callsPerConversation')
+    this.#ofPrincipal = tooMany(`${callsPerConversation} of your calls`, 'callsPerConversation')
     this.#ofAll = tooMany(`${calls} calls`, 'calls')
   }
 

@@ -45,7 +45,7 @@ export function stopCall(exchange: Exchange, why: Error): void {
 function refused(): McpError {
   return new McpError(
     'invalid-request',
-    'You may call this server no longer: your access was withdrawn during the call. Part of it may be done; get a new token before you call again',
+    'Your access to this server was revoked during the call. Part of the call may have run. Get a new token before you call again',
   )
 }
 
@@ -68,5 +68,5 @@ export function failedByStop(exchange: Exchange, error: unknown): boolean {
 
 /** What its caller is told, where there is still somebody to hear it. It has no cause, so that logs do not take it for a mistake. */
 export function stoppedFailure(): McpError {
-  return new McpError('internal', 'The request was stopped before it was done')
+  return new McpError('internal', 'The request was cancelled before it completed')
 }

@@ -5,7 +5,7 @@
 import { type Clock, realClock } from '../core/clock.ts'
 import { createDeadlines, type Deadlines } from '../core/deadlines.ts'
 import type { Trace } from '../core/log.ts'
-import { type Caller, type Connection, ConnectionError, type Door, type Lane, type Principal } from '../jsonrpc/connection.ts'
+import { type Acceptor, type Caller, type Connection, ConnectionError, type Lane, type Principal } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Awaitable, Id, Params } from '../jsonrpc/message.ts'
@@ -22,7 +22,7 @@ import type { Method, PeerRole } from './method.ts'
 import { Outcome, unwritable } from './outcome.ts'
 import { Plan, type Side } from './plan.ts'
 import { Hooks } from './ports.ts'
-import { receiveFrame, refuse, refuseUnplaced } from './receive.ts'
+import { receiveFrame, refuse, refuseMalformed } from './receive.ts'
 import { sendNotification, sendRequest } from './send.ts'
 import { endSession, memorySessions, openServerStream, SessionLookup, type Sessions, sessionHeader } from './sessions.ts'
 import { processGoneAnswer, SessionSharing, type SharedParts } from './sharing.ts'
@@ -61,7 +61,7 @@ export interface EngineOptions {
 const final = { final: true } as const
 
 /** One role of the protocol, over any number of carriers and conversations. */
-export class Engine extends Hooks implements Door {
+export class Engine extends Hooks implements Acceptor {
   readonly role: PeerRole
   readonly info: Implementation
   readonly spoken: SupportedRevisions
@@ -153,7 +153,7 @@ export class Engine extends Hooks implements Door {
     else this.sharing.prepare(caller, reply, () => endSession(this, caller, reply))
   }
 
-  readonly refusalData: NonNullable<Door['refusalData']> = (caller, refusal) => refusalData(this, caller, refusal)
+  readonly refusalData: NonNullable<Acceptor['refusalData']> = (caller, refusal) => refusalData(this, caller, refusal)
 
   /** What features remember of a conversation and others may go on with. */
   get memories(): readonly ConversationSlot<unknown>[] {
@@ -174,7 +174,7 @@ export class Engine extends Hooks implements Door {
         this.trace('frame-refused', fault)
         conversation.calls?.unread(fault, this.limits.frameBytes)
         if (this.role === 'server')
-          refuseUnplaced(this, lane, fault.request, faultError(fault), conversation.peer ?? unknownPeer(this.fallback))
+          refuseMalformed(this, lane, fault.request, faultError(fault), conversation.peer ?? unknownPeer(this.fallback))
       },
       quiet: () => conversation.quiet(),
       hold: (id, held) => conversation.calls?.hold(id, held),
@@ -201,7 +201,7 @@ export class Engine extends Hooks implements Door {
     this.inFlight.enter(exchange)
     exchange.conversation.begin(exchange)
     if (exchange.peer.revision.http.disconnectCancels && exchange.caller.carrier === 'http') {
-      exchange.reply.onClose(() => exchange.leave('The caller hung up', true))
+      exchange.reply.onClose(() => exchange.leave('The caller disconnected', true))
     }
   }
 
@@ -313,7 +313,8 @@ export class Engine extends Hooks implements Door {
 
   call<P, R>(conversation: Conversation, method: Method<P, R>, params: P, options: SendOptions = {}): Promise<R> {
     const revision = conversation.peer?.revision
-    if (revision === undefined) return Promise.reject(new McpError('not-initialized', `${method.name} before the handshake`))
+    if (revision === undefined)
+      return Promise.reject(new McpError('not-initialized', `${method.name} cannot be sent before the handshake`))
     return sendRequest(this, conversation, revision, method, params as Params, options) as Promise<R>
   }
 

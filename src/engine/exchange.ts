@@ -88,7 +88,7 @@ export class Exchange {
   streams = false
   #older: Exchange | undefined = undefined
   #younger: Exchange | undefined = undefined
-  #outlet: BackgroundSender | undefined = undefined
+  #background: BackgroundSender | undefined = undefined
   #onStop: (() => void) | undefined = undefined
   #fields: unknown[] | undefined = undefined
   #abort: AbortController | undefined = undefined
@@ -169,12 +169,12 @@ export class Exchange {
     const gone = this.get(onCallerGone)
     if (gone === undefined) return this.cancel(reason, cancels)
     if (this.cancelled || this.answered) return
-    this.forsake()
+    this.abandon()
     gone()
   }
 
   /** Its answer is another one's to give. */
-  forsake(): void {
+  abandon(): void {
     this.answered = true
     this.engine.vacate(this)
   }
@@ -194,13 +194,13 @@ export class Exchange {
   }
 
   /** The work goes on after its answer: what it says goes to the outlet instead of the way back. */
-  detach(outlet: BackgroundSender): void {
-    this.#outlet = outlet
+  detach(background: BackgroundSender): void {
+    this.#background = background
   }
 
   /** Whether the work goes on after its answer. */
   get detached(): boolean {
-    return this.#outlet !== undefined
+    return this.#background !== undefined
   }
 
   /** Lists it as the youngest of those that run in its conversation. A list of our own: entering and leaving it is on the path of every call. */
@@ -240,7 +240,7 @@ export class Exchange {
 
   /** Says something on the way back before the answer. Dropped when the wire has no such method, the answer is out, or nobody takes it. */
   notify<P>(method: Method<P, undefined>, params: P, hints?: SendHints): boolean {
-    if (this.#outlet !== undefined) return this.#outlet(method, params)
+    if (this.#background !== undefined) return this.#background(method, params)
     const lane = this.aside
     if (this.answered || this.cancelled || lane === undefined || lane.closed) return false
     const { revision } = this.peer

@@ -28,7 +28,7 @@ export async function requestInternally<P, R>(
   params: P,
 ): Promise<R> {
   const route = engine.plan.route(peer.revision, wireName(method, peer.revision))
-  if (route === undefined) throw new McpError('method-not-found', `There is no ${method.name} here`)
+  if (route === undefined) throw new McpError('method-not-found', `Method ${method.name} is not available on this server`)
   const inner = new Exchange(engine, conversation, caller, nowhere, route, peer, 0, params as Params)
   return (await route.run(inner)) as R
 }
@@ -54,7 +54,7 @@ export async function callInternally<P>(
 ): Promise<{ readonly exchange: Exchange; readonly result: unknown }> {
   const revision = engine.fallback
   const route = engine.plan.route(revision, wireName(method, revision))
-  if (route === undefined) throw new McpError('method-not-found', `There is no ${method.name} here`)
+  if (route === undefined) throw new McpError('method-not-found', `Method ${method.name} is not available on this server`)
   const conversation = new Conversation(caller, undefined, undefined)
   ownedBy(conversation, owner)
   const peer = { revision, capabilities: {}, info: undefined, logLevel: undefined }

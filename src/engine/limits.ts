@@ -1,31 +1,31 @@
 /** Limits of a conversation and of the whole engine, beside those of a frame. */
 import { clientFrameLimits, type FrameLimits, frameLimits } from '../jsonrpc/limits.ts'
 
-/** The limits of an engine; each has a default. */
+/** Limits on messages, requests and sessions. A request above a limit is refused with an error that names the limit. */
 export interface Limits extends FrameLimits {
-  /** Calls in flight per conversation, and per principal where calls belong to none; more are refused, running ones never dropped. */
+  /** Running calls per session, or per principal without sessions. Default 64. */
   readonly callsPerConversation: number
-  /** Calls in flight in all. */
+  /** Running calls in total. Default 2,000. */
   readonly calls: number
-  /** How long we wait for an answer, or a sign of progress. */
+  /** How long to wait for an answer or a sign of progress, in milliseconds. Default 60,000. */
   readonly callTimeoutMs: number
-  /** How long we wait in all, whatever progress says. */
+  /** How long to wait for an answer in total, in milliseconds, regardless of progress. Default 600,000. */
   readonly callTotalMs: number
-  /** Open sessions in all. */
+  /** Open sessions in total. Default 10,000. */
   readonly sessions: number
-  /** Open sessions per principal. */
+  /** Open sessions per principal. Default 100. */
   readonly sessionsPerPrincipal: number
-  /** How long a session may stay unused. */
+  /** How long a session may stay unused, in milliseconds. Default 600,000. */
   readonly sessionIdleMs: number
-  /** Open listen requests in all. */
+  /** Open listen requests in total. Default 5,000. */
   readonly listeners: number
-  /** Open listen requests per principal, else per connection. */
+  /** Open listen requests per principal, or per connection of callers without one. Default 32. */
   readonly listenersPerCaller: number
-  /** Tasks at work in all. */
+  /** Running tasks in total. Default 500. */
   readonly runningTasks: number
-  /** Tasks at work per principal, else per session or connection. */
+  /** Running tasks per principal, or per session or connection of callers without one. Default 64. */
   readonly runningTasksPerCaller: number
-  /** Resources watched per session, or named in one listen request. */
+  /** Resources that one session watches, or that one listen request names. Default 1,000. */
   readonly subscriptions: number
 }
 

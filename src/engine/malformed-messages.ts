@@ -45,7 +45,7 @@ export function failBroken(conversation: Conversation | undefined, message: unkn
 }
 
 function unreadable(cause: Error): McpError {
-  return new McpError('invalid-result', `The answer cannot be read: ${cause.message}`, { cause })
+  return new McpError('invalid-result', `The response is not valid: ${cause.message}`, { cause })
 }
 
 /** The wire that a message claims, by itself or by its header; else its conversation's, else the one its header names, else our newest. */

@@ -130,7 +130,9 @@ function kindOf({ category, code }: Problem): CommonKind {
 export function failureOf(thrown: unknown): McpError {
   // Number, data and length of what another peer said are not ours to repeat.
   if (thrown instanceof McpError && thrown.kind === 'remote') {
-    return new McpError('internal', `What was asked of a peer on the way failed: ${clip(thrown.message)}`, { cause: thrown })
+    return new McpError('internal', `A request to another peer, made while handling this one, failed: ${clip(thrown.message)}`, {
+      cause: thrown,
+    })
   }
   if (!(thrown instanceof Problem)) return McpError.from(thrown)
   const { retryAfter } = thrown
@@ -143,5 +145,5 @@ export function failureOf(thrown: unknown): McpError {
 /** A result that JSON has no form for, which is a mistake of whoever made it. */
 export function unwritable(cause: unknown): McpError {
   const why = cause instanceof Error ? clip(cause.message.split('\n', 1)[0] ?? '') : ''
-  return new McpError('internal', `The result could not be written as JSON: ${why}`, { cause })
+  return new McpError('internal', `The result cannot be serialised as JSON: ${why}`, { cause })
 }

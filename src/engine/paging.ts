@@ -102,7 +102,10 @@ export function createPaging(options: PagingOptions): Paging {
       return make(position)
     } catch (error) {
       if (error instanceof HandleError)
-        throw new McpError('invalid-params', 'params.cursor is not one that this server gave; start again without a cursor')
+        throw new McpError(
+          'invalid-params',
+          'params.cursor was not issued by this server, or has expired; start again without a cursor',
+        )
       throw error
     }
   }

@@ -141,7 +141,9 @@ export class PendingCall {
     try {
       this.#resolve(this.#resultUp === undefined ? result : this.#resultUp(result as Params))
     } catch (cause) {
-      this.#reject(new McpError('invalid-result', `The answer to ${this.#method.name} has not the shape it must have`, { cause }))
+      this.#reject(
+        new McpError('invalid-result', `The response to ${this.#method.name} does not have the required form`, { cause }),
+      )
     }
   }
 
@@ -159,8 +161,8 @@ export class PendingCall {
   /** A sign of life moves the deadline, up to the total. */
   extend(): void {
     if (this.#heldAt !== undefined) return
-    const patience = this.#unread === undefined ? this.#timeoutMs : secondAnswerMs
-    this.#deadline.at = Math.min(this.#engine.clock.now() + patience, this.#latest)
+    const waitMs = this.#unread === undefined ? this.#timeoutMs : secondAnswerMs
+    this.#deadline.at = Math.min(this.#engine.clock.now() + waitMs, this.#latest)
   }
 
   /** What came was its answer, or may have been, and cannot be read: it fails with this unless a readable one comes soon. */
@@ -191,16 +193,16 @@ export class PendingCall {
     const target = nameParam === undefined ? undefined : this.#params[nameParam]
     const what = typeof target === 'string' ? `${name} "${clip(target)}"` : name
     if (this.#deadline.at >= this.#latest && this.#totalMs > this.#timeoutMs) {
-      return `No answer to ${what} within ${durationText(this.#totalMs)} in all, though it told of progress; raise limits.callTotalMs`
+      return `No response to ${what} within ${durationText(this.#totalMs)} in total, despite its progress; raise limits.callTotalMs`
     }
     const option = this.#engine.role === 'client' ? 'the option timeout of the call, or of connect' : 'its option timeoutMs'
-    return `No answer to ${what} within ${durationText(this.#timeoutMs)}; if it may take longer, raise ${option}`
+    return `No response to ${what} within ${durationText(this.#timeoutMs)}; if it may take longer, raise ${option}`
   }
 
   #giveUp(error: unknown, why: string): void {
     const { calls } = this.#conversation
     if (calls?.take(this.id) === undefined) return
-    if (this.#onLate !== undefined) calls.heedLate(this.id, result => this.#answeredLate(result))
+    if (this.#onLate !== undefined) calls.onLateResult(this.id, result => this.#answeredLate(result))
     if (!this.#silent) this.#engine.cancelSent(this.#conversation, this.id, why)
     this.#conversation.connection?.drop?.(this.id, error)
     this.#reject(error)

@@ -38,7 +38,7 @@ export interface Route {
   readonly offered: (() => boolean) | undefined
   readonly recover: Handler['recover']
   readonly finish: Handler['finish']
-  readonly rescue: Handler['rescue']
+  readonly failureResult: Handler['failureResult']
 }
 
 /** A handler that exists only while its capability is offered. */
@@ -73,7 +73,7 @@ export class Plan {
   }
 
   /** What hears a notification of this name. */
-  hearer(revision: Revision, name: string): Route | undefined {
+  notificationRoute(revision: Revision, name: string): Route | undefined {
     return this.#table(revision).notification.get(name)
   }
 
@@ -110,7 +110,7 @@ export class Plan {
         offered: handler.offered,
         recover: handler.recover?.bind(handler),
         finish: handler.finish?.bind(handler),
-        rescue: handler.rescue?.bind(handler),
+        failureResult: handler.failureResult?.bind(handler),
       })
     }
     return tables

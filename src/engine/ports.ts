@@ -71,7 +71,7 @@ export class Hooks {
   /**
    * Asked when a list is told to be another one: which callers notice the difference. Undefined, itself or its answer: each does.
    */
-  hearers: ((list: 'tools' | 'prompts' | 'resources') => ((caller: Caller) => boolean) | undefined) | undefined = undefined
+  listAudience: ((list: 'tools' | 'prompts' | 'resources') => ((caller: Caller) => boolean) | undefined) | undefined = undefined
   /** Who reads what is in no list and was told to this caller all the same. */
   unlisted: ((uri: string, exchange: Exchange) => UnlistedReader | undefined) | undefined = undefined
   readonly #onSessionEnd: ((id: string, forAll: boolean) => void)[] = []

@@ -32,7 +32,7 @@ const turn = (): Promise<void> => new Promise(resolve => setImmediate(() => reso
 async function say(server: Server, ...texts: string[]): Promise<Frame[]> {
   const [near, far] = memoryPair()
   const heard: Frame[] = []
-  server.door.accept(far)
+  server.acceptor.accept(far)
   await near.start({ frame: text => heard.push(JSON.parse(text)), fault: () => {}, closed: () => {} })
   for (const text of texts) await near.send(text)
   for (let turns = 0; turns < 5; turns++) await turn()
@@ -51,7 +51,7 @@ const initialize = (version: string): string =>
 describe('receiving', () => {
   it('gives two calls in flight under one id each its own answer', async () => {
     const { server, open } = gated()
-    const wire = await rawWire(server.door, '2025-11-25')
+    const wire = await rawWire(server.acceptor, '2025-11-25')
     wire.begin('tools/call', call('wait', { name: 'first' }), 7)
     wire.begin('tools/call', call('wait', { name: 'second' }), 7)
     await turn()
@@ -68,13 +68,13 @@ describe('receiving', () => {
 
   it('echoes the id with its JSON type (trap 8)', async () => {
     const { server } = gated()
-    const wire = await rawWire(server.door, '2025-11-25')
+    const wire = await rawWire(server.acceptor, '2025-11-25')
     for (const id of ['7', 7, '', 0, -1]) expect((await wire.ask('ping', {}, id))['id']).toBe(id)
   })
 
   it('cancels only calls of its own connection, and answers none of them (rev D)', async () => {
     const { server, open, aborted } = gated()
-    const [left, right] = [await rawWire(server.door, '2025-11-25'), await rawWire(server.door, '2025-11-25')]
+    const [left, right] = [await rawWire(server.acceptor, '2025-11-25'), await rawWire(server.acceptor, '2025-11-25')]
     left.begin('tools/call', call('wait', { name: 'left' }), 1)
     right.begin('tools/call', call('wait', { name: 'right' }), 1)
     await turn()
@@ -88,7 +88,7 @@ describe('receiving', () => {
 
   it('lets a stateless caller cancel on a pipe without an envelope (rev 2026-07-28 §2.2)', async () => {
     const { server, aborted } = gated()
-    const wire = await rawWire(server.door, '2026-07-28')
+    const wire = await rawWire(server.acceptor, '2026-07-28')
     wire.begin('tools/call', call('wait', { name: 'modern' }), 1)
     await turn()
     wire.tell('notifications/cancelled', { requestId: 1 })
@@ -98,7 +98,7 @@ describe('receiving', () => {
 
   it('serves both eras interleaved on one pipe', async () => {
     const { server } = gated()
-    const old = await rawWire(server.door, '2025-06-18')
+    const old = await rawWire(server.acceptor, '2025-06-18')
     const modern = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
     const answers = [
       await old.ask('tools/call', call('echo', { text: 'a' })),
@@ -111,7 +111,7 @@ describe('receiving', () => {
 
   it('refuses calls beyond those in flight, names the limit, and drops none that runs', async () => {
     const { server, open } = gated({ limits: { callsPerConversation: 2 } })
-    const wire = await rawWire(server.door, '2025-11-25')
+    const wire = await rawWire(server.acceptor, '2025-11-25')
     for (const name of ['a', 'b']) wire.begin('tools/call', call('wait', { name }), name)
     const refused = await wire.ask('tools/call', call('wait', { name: 'c' }))
     expect(JSON.stringify(refused)).toContain('2 calls of this connection are in flight')
@@ -123,7 +123,7 @@ describe('receiving', () => {
 
   it('stops what runs for a connection that has gone', async () => {
     const { server, aborted } = gated()
-    const wire = await rawWire(server.door, '2025-11-25')
+    const wire = await rawWire(server.acceptor, '2025-11-25')
     wire.begin('tools/call', call('wait', { name: 'orphan' }))
     await turn()
     await wire.close()

@@ -49,7 +49,7 @@ export function receiveFrame(
     const rest = error instanceof TooDeep ? readable(engine, conversation, text) : undefined
     if (rest !== undefined) return receive(engine, { message: rest, caller, reply, conversation, status, within })
     failUnread(conversation, text, error as McpError)
-    return refuseUnplaced(engine, reply, undefined, error, likelyPeer(engine, caller, conversation))
+    return refuseMalformed(engine, reply, undefined, error, likelyPeer(engine, caller, conversation))
   }
   receive(engine, { message, caller, reply, conversation, status, within })
 }
@@ -63,18 +63,18 @@ export function receive(engine: Engine, delivery: Delivery): void {
   let peer: Peer | undefined
   try {
     if (!isRecord(message) || message['jsonrpc'] !== '2.0') {
-      const error = malformed('a JSON-RPC 2.0 object with "jsonrpc":"2.0"')
+      const error = malformed('an object with "jsonrpc":"2.0"')
       failBroken(delivery.conversation, message, error)
       throw error
     }
     const method = message['method']
     if (method === undefined) return settle(engine, message, delivery)
-    if (typeof method !== 'string') throw malformed('one whose method is a string')
+    if (typeof method !== 'string') throw malformed('a string as method')
     // A method makes it a request or a notification, a result or an error a response. Nobody may choose for its sender.
     if (message['result'] !== undefined || message['error'] !== undefined)
-      throw malformed('either a method, or a result or an error, not both in one message')
+      throw malformed('either a method, or a result or an error, not both')
     if (message['id'] !== undefined) {
-      if (!isId(message['id'])) throw malformed(`one whose id is a string of at most ${idLength} characters or an integer`)
+      if (!isId(message['id'])) throw malformed(`an id that is an integer or a string of at most ${idLength} characters`)
       id = message['id']
     }
     const params = message['params']
@@ -88,7 +88,7 @@ export function receive(engine: Engine, delivery: Delivery): void {
     // Notifications, and whatever a server sends, carry no envelope.
     const bare = id === undefined || engine.role === 'client' || revision.era === 'session'
     peer = bare ? known(revision, conversation) : openEnvelope(revision, method, params, caller)
-    const route = id === undefined ? engine.plan.hearer(revision, method) : engine.plan.route(revision, method)
+    const route = id === undefined ? engine.plan.notificationRoute(revision, method) : engine.plan.route(revision, method)
     // On stateless wires nothing that a server sends is answered.
     const unasked = engine.role === 'client' && id !== undefined && revision.era === 'request'
     if (route === undefined || unasked) return unrouted(engine, method, peer, delivery, id)
@@ -102,7 +102,7 @@ export function receive(engine: Engine, delivery: Delivery): void {
     const unasked = id === undefined && isRecord(message) && typeof message['method'] === 'string' && message['id'] === undefined
     if (unasked && caller.carrier !== 'http') engine.trace('notification-refused', error, caller)
     else
-      refuseUnplaced(
+      refuseMalformed(
         engine,
         reply,
         id ?? requestId(message),
@@ -124,8 +124,8 @@ function unrouted(engine: Engine, method: string, peer: Peer, { reply }: Deliver
     engine.trace('unknown-notification', clip(method))
     return reply.end()
   }
-  const error = new McpError('method-not-found', `There is no method "${clip(method)}" here at revision ${peer.revision.id}`)
-  refuseUnplaced(engine, reply, id, error, peer)
+  const error = new McpError('method-not-found', `Method "${clip(method)}" is not available at revision ${peer.revision.id}`)
+  refuseMalformed(engine, reply, id, error, peer)
 }
 
 function notified(engine: Engine, exchange: Exchange): void {
@@ -153,10 +153,10 @@ function dispatch(engine: Engine, exchange: Exchange): void {
     engine.began(exchange)
     result.then(
       value => finish(engine, exchange, value),
-      error => rescue(engine, exchange, error),
+      error => failureResult(engine, exchange, error),
     )
   } catch (error) {
-    rescue(engine, exchange, error)
+    failureResult(engine, exchange, error)
   }
 }
 
@@ -178,12 +178,12 @@ function finish(engine: Engine, exchange: Exchange, value: unknown): void {
   }
 }
 
-function rescue(engine: Engine, exchange: Exchange, error: unknown): void {
-  const { rescue } = exchange.route
-  if (!exchange.raw || rescue === undefined) return engine.fail(exchange, error)
+function failureResult(engine: Engine, exchange: Exchange, error: unknown): void {
+  const { failureResult } = exchange.route
+  if (!exchange.raw || failureResult === undefined) return engine.fail(exchange, error)
   exchange.raw = false
   try {
-    engine.succeed(exchange, rescue(exchange, error))
+    engine.succeed(exchange, failureResult(exchange, error))
   } catch (still) {
     engine.fail(exchange, still)
   }
@@ -192,7 +192,7 @@ function rescue(engine: Engine, exchange: Exchange, error: unknown): void {
 function settle(engine: Engine, message: Readonly<Record<string, unknown>>, delivery: Delivery): void {
   const conversation = delivery.conversation ?? engine.sessionLookup.answering(delivery)
   if (conversation.calls?.settle(message, delivery.status) !== true) {
-    if (!('result' in message) && !('error' in message)) throw malformed('one with a method, a result or an error')
+    if (!('result' in message) && !('error' in message)) throw malformed('a method, a result or an error')
     if (engine.sharing !== undefined && conversation.session !== undefined)
       return engine.sharing.passOn(conversation, message, delivery.reply)
     engine.trace('answer-to-nothing', isId(message['id']) ? clip(String(message['id'])) : typeof message['id'])
@@ -201,7 +201,7 @@ function settle(engine: Engine, message: Readonly<Record<string, unknown>>, deli
 }
 
 /** Refuses what has become no exchange: before its method is known, its parameters are read, or its call is begun. */
-export function refuseUnplaced(
+export function refuseMalformed(
   engine: Engine,
   reply: Lane,
   id: Id | undefined,
@@ -241,5 +241,5 @@ export function refuse(
 }
 
 function malformed(expected: string): McpError {
-  return new McpError('invalid-request', `Not a message: expected ${expected}`)
+  return new McpError('invalid-request', `Not a JSON-RPC message: expected ${expected}`)
 }

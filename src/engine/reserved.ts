@@ -23,7 +23,7 @@ const sources = `${NS}/provenance`
 const authorKeys: ReadonlySet<string> = new Set([sources, `${NS}/data-references`])
 
 /** As much of a `_meta` as is wanted: the same object where that is all of it, undefined where it is nothing. */
-export function keptOf(meta: Params, wanted: (key: string) => boolean): Params | undefined {
+export function metaWhere(meta: Params, wanted: (key: string) => boolean): Params | undefined {
   let [all, some] = [true, false]
   for (const key in meta) {
     if (wanted(key)) some = true
@@ -43,7 +43,7 @@ export function withoutReservedMeta(
   allowed: ReadonlySet<string> = authorKeys,
 ): Params | undefined {
   if (!isRecord(meta)) return undefined
-  const rest = keptOf(meta, key => (key.startsWith(prefix) ? allowed.has(key) : !wireKeys.has(key)))
+  const rest = metaWhere(meta, key => (key.startsWith(prefix) ? allowed.has(key) : !wireKeys.has(key)))
   return rest === undefined || rest[sources] === undefined ? rest : unstamped(rest, server)
 }
 
@@ -52,13 +52,13 @@ export function withAuthored<T>(value: T, server: string): T {
   if (!isRecord(value)) return value
   const { _meta: meta, resource } = value
   const embedded = isRecord(resource) ? withAuthored(resource, server) : resource
-  const kept = meta === undefined ? undefined : withoutReservedMeta(meta, server)
-  if (kept === meta && embedded === resource) return value
+  const stored = meta === undefined ? undefined : withoutReservedMeta(meta, server)
+  if (stored === meta && embedded === resource) return value
   const { _meta, ...rest } = value as Params
   return {
     ...rest,
     ...(embedded === resource ? {} : { resource: embedded }),
-    ...(kept === undefined ? {} : { _meta: kept }),
+    ...(stored === undefined ? {} : { _meta: stored }),
   } as T
 }
 
@@ -67,10 +67,10 @@ export function eachAuthored<T>(values: readonly T[], server: string): readonly 
   let made: T[] | undefined
   for (let at = 0; at < values.length; at++) {
     const value = values[at] as T
-    const kept = withAuthored(value, server)
-    if (kept === value) continue
+    const stored = withAuthored(value, server)
+    if (stored === value) continue
     made ??= [...values]
-    made[at] = kept
+    made[at] = stored
   }
   return made ?? values
 }

@@ -50,7 +50,7 @@ export function sendRequest(
   if (options.signal?.aborted) return Promise.reject(options.signal.reason)
   if (options.behalf?.cancelled) return Promise.reject(options.behalf.signal.reason)
   if (!method.in.includes(revision.id)) {
-    return Promise.reject(new McpError('method-not-found', `Revision ${revision.id} has no ${method.name}`))
+    return Promise.reject(new McpError('method-not-found', `Revision ${revision.id} has no method ${method.name}`))
   }
   conversation.calls ??= new Calls(engine.sharing?.base)
   const { calls } = conversation
@@ -155,9 +155,12 @@ function transmit(
 }
 
 function unanswered(method: Method): ConnectionError {
-  return new ConnectionError('protocol', `The server ended the exchange without an answer to ${method.name}`)
+  return new ConnectionError('protocol', `The server closed the stream without a response to ${method.name}`)
 }
 
 function unheard(): ConnectionError {
-  return new ConnectionError('lost', 'Nobody listens: the other end has gone, or has opened no stream for unasked messages')
+  return new ConnectionError(
+    'lost',
+    'The message cannot be delivered: the other side has disconnected, or has no stream open for messages of the server',
+  )
 }

@@ -143,10 +143,11 @@ export function defineServerFeature<O, M extends object = object>(feature: Serve
   return feature
 }
 
-/** What a registered thing can still be told. */
+/** A handle on something that was registered with the server. */
 export interface Registration<F> {
-  /** Changes some of the facts; the others stay. */
+  /** Changes the given options; the others stay. Clients are notified that the list has changed. */
   update(facts: Partial<F>): void
+  /** Removes it. Clients are notified that the list has changed. */
   remove(): void
 }
 

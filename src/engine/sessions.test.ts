@@ -30,8 +30,8 @@ function post(
       closed: false,
       onClose: () => {},
     }
-    if (body === undefined) server.door.leave(caller, lane)
-    else server.door.deliver(JSON.stringify(body), caller, lane)
+    if (body === undefined) server.acceptor.leave(caller, lane)
+    else server.acceptor.deliver(JSON.stringify(body), caller, lane)
   })
 }
 
@@ -128,7 +128,7 @@ describe('sessions over HTTP (trap 24)', () => {
     const server = make({ clock })
     const headers = await open(server)
     const lane = { send: () => {}, end: () => {}, closed: false, onClose: () => {} }
-    server.door.listen({ carrier: 'http', connection: {}, header: name => headers[name] }, lane)
+    server.acceptor.listen({ carrier: 'http', connection: {}, header: name => headers[name] }, lane)
     clock.advance(3_600_000)
     lane.closed = true
     clock.advance(120_000)

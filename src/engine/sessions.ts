@@ -23,7 +23,7 @@ import type { Engine } from './engine.ts'
 import { answerHeaders, type Exchange } from './exchange.ts'
 import type { Limits } from './limits.ts'
 import { likelyPeer, unknownPeer } from './malformed-messages.ts'
-import { type Delivery, refuseUnplaced } from './receive.ts'
+import { type Delivery, refuseMalformed } from './receive.ts'
 
 /** The table of sessions. */
 export interface Sessions {
@@ -68,7 +68,8 @@ export function memorySessions(
     for (const conversation of table.values()) {
       // Idle is counted from the end of what holds a session open: whoever's stream breaks must have the time to come back.
       if (conversation.busy || conversation.heard) conversation.lastSeen = now
-      else if (conversation.lastSeen < now - limits.sessionIdleMs) end(conversation, 'The session was idle for too long')
+      else if (conversation.lastSeen < now - limits.sessionIdleMs)
+        end(conversation, 'The session expired because it was idle for too long')
     }
     plan()
   }
@@ -90,7 +91,7 @@ export function memorySessions(
       if (crowded()) throw full(`You have ${limits.sessionsPerPrincipal} sessions open`, 'sessionsPerPrincipal')
       if (places.refusal(account) !== undefined) {
         const idle = yielding(table.values(), places, account, clock.now())
-        if (idle !== undefined) end(idle, 'The session made room for another one')
+        if (idle !== undefined) end(idle, 'The session was closed to make room for a newer one')
       }
       const refusal = places.refusal(account)
       if (refusal === 'share') throw full(shareText(`${limits.sessions} sessions`), 'sessions')
@@ -197,7 +198,7 @@ export class SessionLookup {
     if (this.#stateless(caller)) {
       throw new McpError(
         'invalid-request',
-        'On this wire answers are not posted: they go with the repeated request, in inputResponses',
+        'Responses are not accepted by POST at this revision; repeat the request with the answers in inputResponses',
       )
     }
     const named = caller.header?.(sessionHeader)
@@ -229,7 +230,7 @@ export class SessionLookup {
 
   /** The session of a caller that wants to listen or leave. */
   sessionOf(caller: Caller): Conversation {
-    if (this.#stateless(caller)) throw new McpError('method-not-allowed', 'On this wire only POST is served')
+    if (this.#stateless(caller)) throw new McpError('method-not-allowed', 'Only POST is supported at this revision')
     const named = caller.header?.(sessionHeader)
     if (named !== undefined) {
       const conversation = this.#session(named, caller)
@@ -237,7 +238,7 @@ export class SessionLookup {
       return conversation
     }
     if (this.#options.sessions === false)
-      throw new McpError('method-not-allowed', 'This server keeps no sessions; only POST is served')
+      throw new McpError('method-not-allowed', 'This server keeps no sessions; only POST is supported')
     throw sessionMissing()
   }
 
@@ -268,17 +269,14 @@ function newId(): string {
 }
 
 function sessionMissing(): McpError {
-  return new McpError(
-    'session-missing',
-    'The header Mcp-Session-Id is missing; send the id that the answer to initialize carried',
-  )
+  return new McpError('session-missing', 'The header Mcp-Session-Id is missing; send the id from the response to initialize')
 }
 
 // Callers that open a stream for what is said unasked, come back to one that broke, or end their session.
 
 /** Settles when the lane may be opened, if it was not refused. */
 export function openServerStream(engine: Engine, caller: Caller, lane: Lane): Awaitable<void> {
-  const refused = (error: unknown): void => refuseUnplaced(engine, lane, undefined, error, likelyPeer(engine, caller, undefined))
+  const refused = (error: unknown): void => refuseMalformed(engine, lane, undefined, error, likelyPeer(engine, caller, undefined))
   try {
     const conversation = engine.sessionLookup.sessionOf(caller)
     // What it hears is decided by the token with which it listens, not by that of the handshake.
@@ -302,7 +300,7 @@ export function endSession(engine: Engine, caller: Caller, reply: Lane): void {
     if (engine.sharing === undefined) reply.end({ status: 200 })
     else engine.sharing.end(session, caller, reply)
   } catch (error) {
-    refuseUnplaced(engine, reply, undefined, error, likelyPeer(engine, caller, undefined))
+    refuseMalformed(engine, reply, undefined, error, likelyPeer(engine, caller, undefined))
   }
 }
 
@@ -316,7 +314,7 @@ function hear(engine: Engine, conversation: Conversation, lane: Lane): void {
 
 function goneOn(engine: Engine, conversation: Conversation, lane: Lane, how: ResumeOutcome): void {
   if (how === false)
-    throw new McpError('invalid-request', 'There is no stream in this session that sent that event id; open a new one')
+    throw new McpError('invalid-request', 'No stream of this session sent the event id in Last-Event-ID; open a new stream')
   if (how === true) return takenUp(engine, conversation)
   if (conversation.ended) lane.end()
   else hear(engine, conversation, lane)
@@ -329,7 +327,7 @@ function takenUp(engine: Engine, conversation: Conversation): void {
 }
 
 function unread(cause: unknown): never {
-  throw new McpError('busy', 'The streams of this session cannot be read now; try again', {
+  throw new McpError('busy', 'The streams of this session cannot be loaded because the store is unavailable; retry in 1 s', {
     cause,
     data: { retryAfterMs: 1_000 },
   })

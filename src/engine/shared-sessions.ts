@@ -14,7 +14,7 @@ import type { Engine } from './engine.ts'
 import { rememberedCaller, sessionHeader } from './sessions.ts'
 import type { SharedSessions } from './sharing.ts'
 
-interface Kept {
+interface SessionRecord {
   readonly owner?: string
   readonly revision: string
   readonly capabilities: Capabilities
@@ -87,11 +87,11 @@ class StoredSessions implements SharedSessions {
     // Ended by another process, or too old.
     if (entry === undefined) return here?.persist === undefined ? undefined : engine.sessions.delete(id)
     if (here === undefined || this.#versions.get(here) !== entry.version) {
-      const kept: Kept = JSON.parse(entry.value)
-      if (kept.owner !== owner) return
-      const conversation = here ?? this.#restore(id, key, kept, caller)
-      this.#level(conversation, kept, entry)
-      if (!this.#joined.has(conversation) && kept.at !== undefined) return await this.#join(conversation, entry)
+      const stored: SessionRecord = JSON.parse(entry.value)
+      if (stored.owner !== owner) return
+      const conversation = here ?? this.#restore(id, key, stored, caller)
+      this.#level(conversation, stored, entry)
+      if (!this.#joined.has(conversation) && stored.at !== undefined) return await this.#join(conversation, entry)
     }
     if ((entry.expires ?? 0) - clock.now() < idleMs * 0.9) this.#prolong(entry)
   }
@@ -115,11 +115,11 @@ class StoredSessions implements SharedSessions {
       const entry = await store.get(key)
       // Gone already, or its client has come back here meanwhile.
       if (entry === undefined || this.#known.has(key)) return false
-      const kept: Kept = JSON.parse(entry.value)
-      const others = kept.at?.filter(each => each !== this.base)
+      const stored: SessionRecord = JSON.parse(entry.value)
+      const others = stored.at?.filter(each => each !== this.base)
       const ttl = (entry.expires ?? 0) - clock.now()
-      if (others === undefined || others.length === kept.at?.length || ttl <= 0) return false
-      const without = put(key, JSON.stringify({ ...kept, at: others }), { ifVersion: entry.version, ttl })
+      if (others === undefined || others.length === stored.at?.length || ttl <= 0) return false
+      const without = put(key, JSON.stringify({ ...stored, at: others }), { ifVersion: entry.version, ttl })
       const outcome = await store.commit([others.length > 0 ? without : remove(key, entry.version)])
       if (outcome.ok) return others.length === 0
     }
@@ -146,11 +146,11 @@ class StoredSessions implements SharedSessions {
     this.#mailbox.close()
   }
 
-  #restore(id: string, key: string, kept: Kept, caller: Caller): Conversation {
+  #restore(id: string, key: string, stored: SessionRecord, caller: Caller): Conversation {
     const { engine } = this.#options
     const conversation = new Conversation(rememberedCaller(caller), id, undefined)
-    const revision = revisionById(kept.revision as Parameters<typeof revisionById>[0])
-    conversation.peer = { revision, capabilities: kept.capabilities, info: kept.info, logLevel: undefined }
+    const revision = revisionById(stored.revision as Parameters<typeof revisionById>[0])
+    conversation.peer = { revision, capabilities: stored.capabilities, info: stored.info, logLevel: undefined }
     conversation.ready = true
     conversation.persist = memory => this.#persist(conversation, key, memory)
     engine.sessions.add(conversation)
@@ -170,8 +170,8 @@ class StoredSessions implements SharedSessions {
     const { engine, store, idleMs } = this.#options
     let entry: Entry | undefined = found
     for (let attempt = 0; attempt < tries && entry !== undefined; attempt++) {
-      const kept: Kept = JSON.parse(entry.value)
-      const value = JSON.stringify({ ...kept, at: joined(kept.at ?? [], this.base) })
+      const stored: SessionRecord = JSON.parse(entry.value)
+      const value = JSON.stringify({ ...stored, at: joined(stored.at ?? [], this.base) })
       // Until it is said, the next request tries again.
       this.#versions.delete(conversation)
       const outcome = await store.commit([put(entry.key, value, { ifVersion: entry.version, ttl: idleMs })]).catch(unreachable)
@@ -189,7 +189,7 @@ class StoredSessions implements SharedSessions {
   }
 
   /** What other processes changed meanwhile holds here too. */
-  #level(conversation: Conversation, { parts }: Kept, { version }: Entry): void {
+  #level(conversation: Conversation, { parts }: SessionRecord, { version }: Entry): void {
     if (this.#versions.get(conversation) === version) return
     this.#versions.set(conversation, version)
     // Another process has gone on with it: that its client is ready was perhaps said there.
@@ -205,7 +205,7 @@ class StoredSessions implements SharedSessions {
     for (let attempt = 0; attempt < tries; attempt++) {
       const entry = await store.get(key)
       if (this.#givenUp.has(conversation)) return
-      const before: Kept = entry === undefined ? { ...keptOf(conversation), at: [] } : JSON.parse(entry.value)
+      const before: SessionRecord = entry === undefined ? { ...recordOf(conversation), at: [] } : JSON.parse(entry.value)
       const at = before.at && joined(before.at, this.base)
       const part = memory?.key === undefined ? {} : { [memory.key]: memory.save?.(conversation.recall(memory)) }
       const expected = entry === undefined ? { ifAbsent: true } : { ifVersion: entry.version }
@@ -251,19 +251,22 @@ function joined(at: readonly number[], own: number): readonly number[] {
 }
 
 function unreachable(cause: unknown): never {
-  throw new McpError('busy', 'Sessions cannot be reached now; try again', { cause, data: { retryAfterMs: 1_000 } })
+  throw new McpError('busy', 'Sessions cannot be loaded because the store is unavailable; retry in 1 s', {
+    cause,
+    data: { retryAfterMs: 1_000 },
+  })
 }
 
 function changedOver(): McpError {
-  return new McpError('busy', 'The session is changed by others over and over; try again', { data: { retryAfterMs: 1_000 } })
+  return new McpError('busy', 'Other requests keep changing this session; retry in 1 s', { data: { retryAfterMs: 1_000 } })
 }
 
 async function keyOf(id: string): Promise<string> {
   return `sessions/${await digestText(`session ${id}`)}`
 }
 
-function keptOf({ caller, peer }: Conversation): Kept {
-  if (peer === undefined) throw new McpError('internal', 'A session is kept before it is open')
+function recordOf({ caller, peer }: Conversation): SessionRecord {
+  if (peer === undefined) throw new McpError('internal', 'A session was stored before its handshake')
   const { revision, capabilities, info } = peer
   const owner = caller.principal?.id
   return {

@@ -10,7 +10,7 @@ import type { Engine } from './engine.ts'
 import type { Exchange } from './exchange.ts'
 import { likelyPeer } from './malformed-messages.ts'
 import { failureOf } from './outcome.ts'
-import { refuseUnplaced } from './receive.ts'
+import { refuseMalformed } from './receive.ts'
 
 /** Sessions that several processes serve. */
 export interface SharedSessions {
@@ -51,7 +51,7 @@ export class SessionSharing {
   readonly #engine: Engine
   readonly #onClose: (() => Promise<void>)[] = []
   readonly #givenUp: Conversation[] = []
-  #giving: Promise<void> | undefined = undefined
+  #releasing: Promise<void> | undefined = undefined
   #starting: Promise<SharedSessions> | undefined = undefined
   #shared: SharedSessions | undefined = undefined
 
@@ -103,8 +103,8 @@ export class SessionSharing {
   /** A session that gave way here, or was idle: what is kept of it goes too, unless others serve it. A few at a time. */
   giveUp(conversation: Conversation): void {
     this.#givenUp.push(conversation)
-    this.#giving ??= this.#giveUpAll().finally(() => {
-      this.#giving = undefined
+    this.#releasing ??= this.#giveUpAll().finally(() => {
+      this.#releasing = undefined
     })
   }
 
@@ -151,7 +151,7 @@ export class SessionSharing {
   }
 
   async close(): Promise<void> {
-    await this.#giving
+    await this.#releasing
     await Promise.all(this.#onClose.map(fn => fn()))
     const started = await this.#starting?.catch(() => undefined)
     started?.close()
@@ -172,21 +172,23 @@ export class SessionSharing {
   }
 
   #refuse(caller: Caller, reply: Lane, error: unknown): void {
-    refuseUnplaced(this.#engine, reply, undefined, error, likelyPeer(this.#engine, caller, undefined), caller)
+    refuseMalformed(this.#engine, reply, undefined, error, likelyPeer(this.#engine, caller, undefined), caller)
   }
 }
 
 /** What is kept of sessions is out of reach: it may be back soon. */
 function unreachable(cause: unknown): McpError {
-  return new McpError('busy', 'Sessions cannot be reached now; try again', { cause, data: { retryAfterMs: 1_000 } })
+  return new McpError('busy', 'Sessions cannot be loaded because the store is unavailable; retry in 1 s', {
+    cause,
+    data: { retryAfterMs: 1_000 },
+  })
 }
 
 /** The answer to a call whose process goes before it: sent by whichever one its caller comes back to. */
 export function processGoneAnswer(engine: Engine, exchange: Exchange): string {
-  const gone = problem('OUTCOME_UNKNOWN', 'The process that ran this call has gone before it answered', {
+  const gone = problem('OUTCOME_UNKNOWN', 'The process that ran this call ended before it sent a response', {
     actor: 'user',
-    suggestion:
-      'Find out whether it had its effect before doing it again; repeated under its idempotency key it is not done twice',
+    suggestion: 'Check whether the call had its effect before you repeat it; with its idempotency key it does not run twice',
   })
   return engine.outcome.failure(exchange.id, failureOf(engine.explain(exchange, gone)), exchange.peer.revision)
 }

@@ -59,7 +59,7 @@ export interface Handler {
   /** Makes the result of what `execute` gave. Apart from it, so that nobody waits twice for one promise. */
   finish?(exchange: Exchange, value: unknown): Awaitable<unknown>
   /** Makes the result of what `execute` threw, or throws on. Comes with `finish`. */
-  rescue?(exchange: Exchange, error: unknown): unknown
+  failureResult?(exchange: Exchange, error: unknown): unknown
   /** Turns a failure of any stage into a result, where the wire reports it that way. */
   recover?(exchange: Exchange, error: unknown): unknown
 }
@@ -95,8 +95,8 @@ function bare(handler: Handler): StageRunner {
 
 /** Executes to the end, for layers that must see what came of it. */
 function whole(handler: Handler): StageRunner {
-  const { finish, rescue } = handler
-  if (finish === undefined || rescue === undefined)
+  const { finish, failureResult } = handler
+  if (finish === undefined || failureResult === undefined)
     return exchange => {
       exchange.begun = true
       const value = handler.execute(exchange)
@@ -108,7 +108,7 @@ function whole(handler: Handler): StageRunner {
     try {
       value = await handler.execute(exchange)
     } catch (error) {
-      return rescue.call(handler, exchange, error)
+      return failureResult.call(handler, exchange, error)
     }
     return completed(exchange, await finish.call(handler, exchange, value))
   }

@@ -219,7 +219,7 @@ interface Told {
   /** The account that is charged for the memory. */
   readonly account: string
   /** True where the caller cannot be identified. */
-  readonly nobodys: boolean
+  readonly anonymous: boolean
   /** By the address that the caller received. */
   readonly places: Map<string, UpstreamPlace>
 }
@@ -251,7 +251,7 @@ export class Links {
     const caller = callerOf(exchange)
     if (caller !== undefined) return this.#told.get(caller)?.places.get(uri)
     // The caller may arrive from another network than before; it knows the secret in the address, so it received the address.
-    for (const { nobodys, places } of this.#told.values()) if (nobodys && places.has(uri)) return places.get(uri)
+    for (const { anonymous, places } of this.#told.values()) if (anonymous && places.has(uri)) return places.get(uri)
     return undefined
   }
 
@@ -277,11 +277,11 @@ export class Links {
     const known = callerOf(exchange)
     const caller = known ?? `nobody ${account}`
     const before = this.#told.get(caller)
-    const told = before ?? { account, nobodys: known === undefined, places: new Map<string, UpstreamPlace>() }
+    const told = before ?? { account, anonymous: known === undefined, places: new Map<string, UpstreamPlace>() }
     if (before === undefined) this.#accounts.add(account, 1)
     this.#told.delete(caller)
     this.#told.set(caller, told)
-    if (this.#told.size > mostCallers) this.#makeRoom()
+    if (this.#told.size > mostCallers) this.#freeCapacity()
     const { places } = told
     places.delete(uri)
     places.set(uri, place)
@@ -290,7 +290,7 @@ export class Links {
   }
 
   /** Drops the least recently updated caller of the account that has the most callers. */
-  #makeRoom(): void {
+  #freeCapacity(): void {
     let found: readonly [caller: object | string, account: string] | undefined
     for (const [caller, { account }] of this.#told)
       if (found === undefined || this.#accounts.of(account) > this.#accounts.of(found[1])) found = [caller, account]

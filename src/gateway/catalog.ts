@@ -289,8 +289,8 @@ function unfit({ kind, upstream, own }: Wanted, error: unknown): Why {
   return why(
     'NOT_OFFERED',
     'gateway.catalog',
-    `The ${kind} ${quoted(own)} of ${quoted(upstream)} cannot be offered: ${said}`,
-    'Correct it at its server; everything else of that server is offered',
+    `The ${kind} ${quoted(own)} of ${quoted(upstream)} is not offered: ${said}`,
+    'Correct it at its server. Everything else of that server is offered',
   )
 }
 

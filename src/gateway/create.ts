@@ -16,8 +16,12 @@ import { same } from './upstreams/entry.ts'
 import { createGatewayParts, type Parts } from './wiring.ts'
 
 /**
- * Opens a gateway. Upstreams connect in the background; `gateway.ready()` waits until each was tried once.
- * @example await using gateway = await createGateway({ servers: { files: { command: 'files-server' }, web: 'https://example.com/mcp' } })
+ * Opens a gateway: one MCP server in front of many. Upstreams connect in the background; `gateway.ready()` waits until each was
+ * tried once.
+ * @example
+ * await using gateway = await createGateway({ servers: { shop: url } })
+ * await gateway.ready()
+ * const listening = await gateway.listen()
  */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   return openGateway(await resolved(options), options)
@@ -54,7 +58,7 @@ function gatewayOf(parts: Parts, options: GatewayOptions, reload: Gateway['reloa
   const gateway: Gateway = {
     ...trust.control,
     server,
-    fetch: faceOf(server, auth),
+    fetch: fetchHandlerOf(server, auth),
     listen: serving.listen,
     stdio: serving.stdio,
     upstreams: () => statusesOf(parts),
@@ -136,20 +140,22 @@ function authBeside(where: ServeHttpOptions | undefined, { auth }: GatewayOption
 
 /** The state of each upstream, with the sizes of its lists. */
 function statusesOf({ upstreams, catalog }: Parts): readonly UpstreamStatus[] {
-  return upstreams.list().map(({ name, status, why, client }) => {
+  return upstreams.list().map(server => {
+    const { name, status, why, client } = server
     const { tools, resources, templates, prompts } = catalog.offered(name)
     const counts = { tools: tools.length, resources: resources.length + templates.length, prompts: prompts.length }
-    return { name, status, why, revision: client?.revision, ...counts, left: catalog.left(name) }
+    const how = { carrier: upstreams.carrier(name), revision: client?.revision }
+    return { name, status, why, ...how, ...counts, held: server.held().length, left: catalog.left(name) }
   })
 }
 
 /** The fetch handler. With auth it is made on first use, because it needs the URL by which clients reach the gateway. */
-function faceOf(server: Server, auth: Auth | undefined): FetchHandler {
+function fetchHandlerOf(server: Server, auth: Auth | undefined): FetchHandler {
   if (auth === undefined) return server.fetch
-  let face: FetchHandler | undefined
+  let served: FetchHandler | undefined
   return async (request, info) => {
-    face ??= server.fetchWith({ auth })
-    return face(request, info)
+    served ??= server.fetchWith({ auth })
+    return served(request, info)
   }
 }
 

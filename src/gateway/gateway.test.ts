@@ -20,7 +20,7 @@ function notes(answer: string) {
   onTestFinished(() => server.close())
   const target = () => {
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     return here
   }
   return { server, target }
@@ -80,5 +80,5 @@ test('an empty text is a prefix too: names never change under it, and never are 
 
 test('an entry that is nothing is told by its name', async () => {
   const servers = { left: null } as unknown as NonNullable<GatewayOptions['servers']>
-  await expect(createGateway({ servers })).rejects.toThrow('Server "left" has nothing to connect to')
+  await expect(createGateway({ servers })).rejects.toThrow('Server "left" has no target')
 })

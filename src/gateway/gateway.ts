@@ -2,10 +2,12 @@
 
 import type { TokenStorage } from '../auth/client/index.ts'
 import type { Clock, Duration } from '../core/clock.ts'
+import type { LogRecord } from '../core/heard-log.ts'
 import type { LogOption } from '../core/log.ts'
 import type { Why } from '../core/suggestion.ts'
 import type { ServerStatus } from '../host/servers/server.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
+import type { GatewayAuditEntry } from '../policy/audit/gateway-audit.ts'
 import type { HeldLaunch } from '../policy/pins/launches.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import type { Server } from '../server/api.ts'
@@ -23,9 +25,11 @@ import type { GatewayServer } from './upstreams/entry.ts'
 
 /** An entry that clients see. */
 export interface OfferedName {
+  /** What it is. */
   readonly kind: 'tool' | 'resource' | 'template' | 'prompt'
   /** The exposed name, or address of a resource. */
   readonly name: string
+  /** The name of the upstream. */
   readonly upstream: string
   /** Its name at the upstream. */
   readonly own: string
@@ -33,16 +37,24 @@ export interface OfferedName {
 
 /** The state of an upstream. */
 export interface UpstreamStatus {
+  /** The name of the upstream. */
   readonly name: string
+  /** The state of its connection. */
   readonly status: ServerStatus
   /** Why it is not connected. */
   readonly why?: Why | undefined
   /** The revision that it speaks, while it is connected. */
   readonly revision?: RevisionId | undefined
+  /** How it is reached; undefined where a program hands over the connection. */
+  readonly carrier?: 'stdio' | 'http' | 'websocket' | undefined
   /** The sizes of its lists; `resources` includes templates. */
   readonly tools: number
+  /** The number of resources and resource templates. */
   readonly resources: number
+  /** The number of prompts. */
   readonly prompts: number
+  /** How many of its tool definitions are held until they are approved. */
+  readonly held: number
   /** What of it cannot be offered, and why. */
   readonly left: readonly Why[]
 }
@@ -51,13 +63,15 @@ export interface UpstreamStatus {
 export interface Reloaded {
   /** Upstreams that were added, removed and reconnected; others were not touched. */
   readonly started: readonly string[]
+  /** Upstreams that were removed. */
   readonly stopped: readonly string[]
+  /** Upstreams that were reconnected, because their settings have changed. */
   readonly restarted: readonly string[]
   /** Changed options that need a restart. */
   readonly pending: readonly string[]
 }
 
-/** A running gateway: its server face, its upstreams, and the operator's controls. */
+/** A running gateway, made by `createGateway`: the server that clients connect to, its upstreams, and the controls of the operator. */
 export interface Gateway extends TrustControl {
   /** The server that clients connect to. */
   readonly server: Server
@@ -83,6 +97,7 @@ export interface Gateway extends TrustControl {
   reload(options?: GatewayOptions): Promise<Reloaded>
   /** Drains, then closes all connections and stops the processes of upstreams. */
   close(): Promise<void>
+  /** Same as `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -97,9 +112,16 @@ export interface GatewayOptions extends TrustSettings {
   readonly config?: string
   /** The upstreams by name: a URL, a command, or either of them with more settings. */
   readonly servers?: Readonly<Record<string, GatewayServer>>
-  /** The name that it tells clients. Default: vivarium-gateway. */
+  /**
+   * The name that clients see, 1 to 100 characters.
+   * @default vivarium-gateway
+   * @minLength 1
+   * @maxLength 100
+   */
   readonly name?: string
+  /** The version that clients see. By default that of this package. */
   readonly version?: string
+  /** Instructions for the model, which clients get when they connect. By default none. */
   readonly instructions?: string
   /** Revisions that clients may speak. Default: all. */
   readonly revisions?: readonly RevisionId[]
@@ -107,24 +129,37 @@ export interface GatewayOptions extends TrustSettings {
   readonly secret?: string | readonly string[]
   /** The store, as an object or a URL. Default: in memory. */
   readonly store?: string | Store
-  /** How long a client may take to answer a question of an upstream. Default 10 minutes. */
+  /**
+   * How long a client may take to answer a question of an upstream.
+   * @default 10m
+   */
   readonly askTimeout?: Duration
-  /** How long lists and calls of unknown names wait after the start until all upstreams were listed. Default 5 s. */
+  /**
+   * How long lists, and calls of unknown names, wait after the start until all upstreams were listed.
+   * @default 5s
+   */
   readonly startWait?: Duration
-  /** How long calls under way may take when the gateway closes. Default 5 s. */
+  /**
+   * How long running calls may take when the gateway closes.
+   * @default 5s
+   */
   readonly drain?: Duration
   /** Where `gateway.listen()` listens. Default: loopback, any free port. */
   readonly listen?: ListenPlace
-  /** Limits on what clients send; `frameBytes`, where given, also limits what upstreams send (default 16 MiB). */
+  /** Limits on what clients send. If `frameBytes` is given, it also limits what upstreams send; otherwise these may send 16 MiB. */
   readonly limits?: NonNullable<ServerOptions['limits']>
   /** Capacity at each upstream, for all clients together; one client gets at most as much as it leaves free. */
   readonly shares?: ShareOptions
-  /** `prefixed`: every name starts with its upstream's name. Default `short`: only names that two upstreams share. */
+  /**
+   * Which names of tools and prompts start with the name of their upstream: all (`prefixed`), or only those that two upstreams share.
+   * @default short
+   */
   readonly names?: 'prefixed' | 'short'
   /** Where log entries go. */
   readonly log?: LogOption
   /** Called with every trace event. */
   readonly onTrace?: (event: string, detail: unknown) => void
+  /** For tests: time and timers. Default: the real clock. */
   readonly clock?: Clock
   /** Tokens of sign-ins at upstreams. Default: the file in which `vivarium` keeps those of its user. */
   readonly tokens?: TokenStorage
@@ -138,6 +173,13 @@ export interface GatewayOptions extends TrustSettings {
    * the answer. Default: the change is applied and `onNotice` is called. Changes in included files are always held.
    */
   readonly onLaunchChanged?: (launch: LaunchChange) => Awaitable<boolean>
+  /**
+   * Called with each entry of the audit log at once, before it is stored, also with `audit: false`. `more.ms` says how long a call took.
+   * Entries of other processes, and answers to approvals, are only in the log.
+   */
+  readonly onAuditEntry?: (entry: GatewayAuditEntry) => void
+  /** Called with each log record from level `info` on, without secrets, whatever `log` writes. */
+  readonly onLog?: (record: LogRecord) => void
   /** Called with the standard error of command servers. Default: discarded. */
   readonly onStderr?: (server: string, line: string) => void
 }

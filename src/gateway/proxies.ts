@@ -131,7 +131,7 @@ export class Proxies {
     const uri = String(params['uri'])
     const place = this.#find(uri)
     if (place !== undefined) return this.#relay.read({ ...place, exposed: uri }, ctx)
-    const message = `There is no resource "${clip(uri)}": several servers have it, each under an address of its own; resources/list names them`
+    const message = `There is no resource "${clip(uri)}". Several servers have a resource with this URI: resources/list shows a separate URI for each`
     throw new McpError('resource-not-found', message, { data: { uri: clip(uri) } })
   }
 }

@@ -13,13 +13,18 @@ import type { Caller } from '../jsonrpc/connection.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { UpstreamPlace } from './addresses.ts'
 
-/** Capacity at each upstream, for all clients together. One client gets at most as much as it leaves free: alone, half. */
+/**
+ * Capacity at each upstream, for all clients together. One client gets at most as much as it leaves free: alone, half.
+ * @defaults {defaultShares}
+ * @integer
+ * @minimum 2
+ */
 export interface ShareOptions {
-  /** Calls under way, including those that wait for a client's answer. Default 64, the limit of servers of this package. */
+  /** Calls that run at the upstream, including those that wait for an answer of a client. */
   readonly calls?: number
-  /** Calls that wait for their turn at an upstream that serves one client at a time. Default 1,000. */
+  /** Calls that wait for their turn at an upstream that serves one client at a time. */
   readonly waiting?: number
-  /** Watched resources. Default 1,000, the limit of servers of this package. */
+  /** Resources that are watched at the upstream. */
   readonly subscriptions?: number
 }
 
@@ -30,9 +35,9 @@ export const defaultShares: Required<ShareOptions> = { calls: 64, waiting: 1_000
 export function sharesOf(options: ShareOptions = {}): Required<ShareOptions> {
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(defaultShares, name))
-      throw new TypeError(`shares.${name} is not known: there is ${Object.keys(defaultShares).join(', ')}`)
+      throw new TypeError(`shares.${name} is not known. Use ${Object.keys(defaultShares).join(', ')}`)
     if (!(Number.isSafeInteger(value) && value >= 2))
-      throw new TypeError(`shares.${name} is ${String(value)}: give a whole number of at least 2`)
+      throw new TypeError(`shares.${name} must be a whole number of at least 2, not ${String(value)}`)
   }
   return { ...defaultShares, ...options }
 }
@@ -219,13 +224,13 @@ export class WatchShares {
 /** The refusal of a client that has its share. */
 function full(upstream: string, shares: SlotShares, sharer: Sharer): Error {
   const held = shares.of(sharer)
-  const where = upstream === '' ? 'that no server offers now' : `of the server ${quoted(upstream)}`
+  const where = upstream === '' ? 'of servers that are not available' : `of the server ${quoted(upstream)}`
   return problem(
     'RATE_LIMIT_EXCEEDED',
-    `You watch ${held} resources ${where}, which is your share: all clients together may watch ${shares.most} (shares.subscriptions)`,
+    `You subscribe to ${held} resources ${where}, which is your share of the limit (shares.subscriptions: ${shares.most} for all clients)`,
     {
       retryAfter: 10_000,
-      suggestion: 'Stop watching some of them, or ask whoever runs the gateway to raise shares.subscriptions',
+      suggestion: 'Unsubscribe from some of them, or ask the operator of the gateway to raise shares.subscriptions',
       details: { upstream, held, limit: shares.most },
     },
   )

@@ -22,7 +22,7 @@ function notes(revision: RevisionId) {
   const lines: Connection[] = []
   const target = (): Connection => {
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     lines.push(there)
     return here
   }
@@ -136,8 +136,8 @@ describe('events', () => {
   })
 
   it.each([
-    [{ notes: 'note://1' }, 'events.notes: It must be a list'],
-    [{ notes: ['no address'] }, 'events.notes: It must be a list'],
+    [{ notes: 'note://1' }, 'events.notes: The value must be a list'],
+    [{ notes: ['no address'] }, 'events.notes: The value must be a list'],
     ['all', 'events must be true, false or an object'],
   ])('that are mistaken keep the gateway from starting: %j', async (events, message) => {
     await expect(gatewayBefore({}, { events: events as never })).rejects.toThrow(message)

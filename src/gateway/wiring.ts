@@ -3,6 +3,7 @@
 import type { Client } from '../client/client.ts'
 import { type Clock, realClock, toMilliseconds } from '../core/clock.ts'
 import { createSeal } from '../core/handle.ts'
+import { heardLog } from '../core/heard-log.ts'
 import { logFrom, type Trace } from '../core/log.ts'
 import { extensionCapability } from '../engine/extensions.ts'
 import { stateExtension } from '../features/reliability/session-state/messages.ts'
@@ -42,9 +43,10 @@ export function createGatewayParts(options: GatewayOptions, store: Store) {
     trace,
     relist: upstream => upstreams.relist(upstream),
     relaunch: upstream => upstreams.retry(upstream),
+    upstreams: () => upstreams.list().map(({ name }) => name),
     originOf: (kind, exposed) => catalog.originOf(kind, exposed) ?? (kind === 'resource' ? watches.placeOf(exposed) : undefined),
   })
-  const server = createServer(faceOptions(options, name, clock, store, trust))
+  const server = createServer(serverOptionsOf(options, name, clock, store, trust))
   const aliases = new Aliases()
   // Before all other layers, so that rules see the real name.
   server.engine.extend({ layers: [aliases.layer] })
@@ -63,8 +65,8 @@ export function createGatewayParts(options: GatewayOptions, store: Store) {
   const naming = { aliases, prefixes: (upstream: string) => upstreams.prefix(upstream) }
   const catalog = new GatewayCatalog(server, relay, trust, clock, () => watches.look(), naming)
   const links = new Links(catalog)
-  server.engine.hearers = list => catalog.news.take(list)
-  extendFace(server, relay, catalog, links, trust)
+  server.engine.listAudience = list => catalog.news.take(list)
+  extendServer(server, relay, catalog, links, trust)
   server.engine.absent = (kind, exposed) => {
     const upstream = catalog.absent(kind, exposed)
     return upstream === undefined ? undefined : relay.refusal(upstream)
@@ -112,7 +114,7 @@ export function createGatewayParts(options: GatewayOptions, store: Store) {
 }
 
 /** Adds to the server face: `_meta` of upstreams, session state, and reads of unlisted addresses. */
-function extendFace({ engine }: Server, relay: Relay, catalog: GatewayCatalog, links: Links, trust: Trust): void {
+function extendServer({ engine }: Server, relay: Relay, catalog: GatewayCatalog, links: Links, trust: Trust): void {
   engine.extend({
     layers: [relay.layer],
     capabilities: revision => (catalog.stateful ? extensionCapability(revision, stateExtension) : {}),
@@ -125,7 +127,7 @@ function extendFace({ engine }: Server, relay: Relay, catalog: GatewayCatalog, l
 }
 
 /** The options of the server that clients connect to. */
-function faceOptions(options: GatewayOptions, name: string, clock: Clock, store: Store, trust: Trust): ServerOptions {
+function serverOptionsOf(options: GatewayOptions, name: string, clock: Clock, store: Store, trust: Trust): ServerOptions {
   return {
     ...trust.serverOptions,
     name,
@@ -137,7 +139,7 @@ function faceOptions(options: GatewayOptions, name: string, clock: Clock, store:
     ...picked(options, 'instructions', 'secret', 'askTimeout', 'limits', 'onTrace'),
     ...(options.store !== undefined && { store }),
     // Details that clients are not told go to the log.
-    log: logFrom(options.log, options.onTrace === undefined ? 'warn' : 'silent'),
+    log: heardLog(logFrom(options.log, options.onTrace === undefined ? 'warn' : 'silent'), options.onLog),
   }
 }
 
@@ -148,8 +150,8 @@ function parkingOf({ store: given, askTimeout = '10m' }: GatewayOptions, clock: 
 }
 
 /** Logs that an upstream is connected, at `info` by default, so that recovery is as visible as failure. */
-function upsTo({ log, onTrace, name = 'vivarium-gateway' }: GatewayOptions) {
-  const to = logFrom(log, onTrace === undefined ? 'info' : 'silent').child({ server: name })
+function upsTo({ log, onTrace, onLog, name = 'vivarium-gateway' }: GatewayOptions) {
+  const to = heardLog(logFrom(log, onTrace === undefined ? 'info' : 'silent'), onLog).child({ server: name })
   return (upstream: string, revision: string | undefined): void => {
     const said = { server: upstream, ...(revision !== undefined && { revision }) }
     to.info('upstream-up', said)

@@ -3,11 +3,11 @@ import { createServer } from '../server/index.ts'
 import { createHost } from './create.ts'
 
 it.each([
-  [{ sevrers: {} }, /createHost has no option "sevrers"\. There are .*Did you mean servers\?/],
-  [{ model: 'gpt-4' }, /model is "gpt-4"; give anthropic\(\{ model: 'gpt-4' \}\), openai/],
-  [{ servers: { shop: { target: undefined } } }, /Server "shop" has nothing to connect to: give a URL, .*\{ target/],
-  [{ servers: { shop: { uri: 'http://127.0.0.1:9' } } }, /Server "shop" has nothing to connect to/],
-  [{ servers: { shop: null } }, /Server "shop" has nothing to connect to/],
+  [{ sevrers: {} }, /createHost has no option "sevrers"\. The options are .*Did you mean servers\?/],
+  [{ model: 'gpt-4' }, /model must be a model object \(got "gpt-4"\)\. Use anthropic\(\{ model: 'gpt-4' \}\), openai/],
+  [{ servers: { shop: { target: undefined } } }, /Server "shop" has no target\. Use a URL, .*\{ target/],
+  [{ servers: { shop: { uri: 'http://127.0.0.1:9' } } }, /Server "shop" has no target/],
+  [{ servers: { shop: null } }, /Server "shop" has no target/],
 ])('createHost refuses %j', async (options, message) => {
   await expect(createHost(options as never)).rejects.toThrow(message)
 })

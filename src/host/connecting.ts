@@ -141,15 +141,15 @@ export async function acceptEvent(
 
 /** The refusal of an event for a server that is no longer configured. */
 function unknownServer(server: string): PushAnswer {
-  const message = `The server ${clip(server)} is not in the config any more`
-  const data = why('SERVER_ABSENT', 'inbox.server', message, 'Send the event again when the host is connected')
+  const message = `The server ${clip(server)} is no longer in the config`
+  const data = why('SERVER_ABSENT', 'inbox.server', message, 'Send the event again when the host connects')
   return { accepted: false, reason: message, data }
 }
 
 /** Why an ambient message does not start a turn. */
 function unaddressed({ channel }: PushEvent): Why {
-  const message = `The message of ${clip(channel?.channelId ?? '')} is tagged chat:ambient: it is meant for nobody, and does not wake the model`
-  return why('CHANNEL_AMBIENT', 'ambient', message, "Set the host's option ambient to 'wake' where it should")
+  const message = `The message of ${clip(channel?.channelId ?? '')} is tagged chat:ambient (not addressed to the agent), so it does not start a turn`
+  return why('CHANNEL_AMBIENT', 'ambient', message, "To start turns for such messages, set the host's option ambient to 'wake'")
 }
 
 /** Answers a tool's confirmation request with the same callback as other approvals. */
@@ -181,11 +181,11 @@ function confirmBy({ foundation }: HostParts, onApproval: OnApproval, server: st
 /** The question in the host's words, followed by the server's text as a quotation. */
 function confirmationQuestion(asked: Asked, message: string, risk: string): string {
   const question = questionText(asked, { do: 'ask', rule: 'confirmation', about: 'tool', scopes: [] })
-  return `${question} Its server says of the call: "${clip(message, 4_000).replaceAll('"', "'")}", and calls it ${risk}.`
+  return `${question} The server describes the call as "${clip(message, 4_000).replaceAll('"', "'")}" and its risk as ${risk}.`
 }
 
 /** Why a confirmation was refused. */
 function declinedBy(server: string, tool: string): Why {
   const message = `The user declined the call of ${clip(tool)} of ${clip(server)}`
-  return why('APPROVAL_REFUSED', 'confirmation', message, 'Ask the user before you call it again')
+  return why('APPROVAL_REFUSED', 'confirmation', message, 'Ask the user before you repeat the call')
 }

@@ -24,8 +24,11 @@ import type { HostServer } from './servers/server.ts'
 import { waitAtMost } from './waiting.ts'
 
 /**
- * Opens a host: connects its servers, keeps them connected, and answers their requests.
- * @example await using host = await createHost({ config: '.mcp.json', store: 'sqlite:.vivarium/host.db' })
+ * Opens an agent: connects its servers and keeps them connected, answers their requests, and runs conversations with the model.
+ * @example
+ * await using host = await createHost({ servers: { shop: url }, model: offline() })
+ * const turn = await host.conversation('c1').send('How is the project?')
+ * console.log((await turn.done).text)
  */
 export async function createHost(options: HostOptions = {}): Promise<Host> {
   checkHostOptions(options)
@@ -53,7 +56,7 @@ async function join(foundation: HostFoundation, options: HostOptions) {
     onApproval,
     extract,
     remember,
-    patience,
+    approvalTimeout = options.patience,
     model,
     inbox: taking,
     budgets: limits,
@@ -74,7 +77,7 @@ async function join(foundation: HostFoundation, options: HostOptions) {
     ...(onApproval && { onApproval }),
     ...(extract && { extract }),
     ...(remember !== undefined && { remember }),
-    ...(patience !== undefined && { patience }),
+    ...(approvalTimeout !== undefined && { approvalTimeout }),
   })
   const budgets = new HostBudgets({
     store,
@@ -232,6 +235,7 @@ const kinds: KindsOf<HostOptions> = {
   policy: 'object',
   onApproval: 'function',
   remember: 'any',
+  approvalTimeout: 'any',
   patience: 'any',
   budgets: 'list',
   onBudget: 'function',
@@ -251,12 +255,12 @@ function checkHostOptions(options: HostOptions): void {
   checkOptions('createHost', options, kinds)
   const { model = [] } = options
   for (const one of Array.isArray(model) ? model : [model])
-    if (!isRecord(one) || typeof one['generate'] !== 'function') throw new TypeError(`createHost: model is ${noModel(one)}`)
+    if (!isRecord(one) || typeof one['generate'] !== 'function') throw new TypeError(`createHost: model ${noModel(one)}`)
 }
 
 /** How to write the model option instead. */
 function noModel(given: unknown): string {
-  const shown = typeof given === 'string' ? `"${clip(given)}"` : 'no model'
+  const shown = typeof given === 'string' ? ` (got "${clip(given)}")` : ''
   const named = typeof given === 'string' ? `'${clip(given)}'` : "'…'"
-  return `${shown}; give anthropic({ model: ${named} }), openai({ model: ${named} }), or what has info and generate()`
+  return `must be a model object${shown}. Use anthropic({ model: ${named} }), openai({ model: ${named} }), or an object with info and generate()`
 }

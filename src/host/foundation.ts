@@ -25,7 +25,7 @@ import { waitAtMost } from './waiting.ts'
 
 /** Options about the store, the config file, the servers and the audit log. */
 export interface FoundationOptions {
-  /** A config file with `mcpServers`, or `servers` as in VS Code. Changes of the file take effect at once. */
+  /** A config file with `mcpServers`, or `servers` as in VS Code. Changes of the file take effect at once. Default: none. */
   readonly config?: string
   /**
    * Called before a config takes effect, and again before each changed version does. Texts still contain `${VAR}` and no file of
@@ -34,7 +34,7 @@ export interface FoundationOptions {
   readonly onConfig?: (config: HostConfig, text: string) => Why | undefined | Promise<Why | undefined>
   /** Values of `${VAR}` in the config. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** Servers by name, in addition to those of the config. */
+  /** Servers by name, in addition to those of the config. Default: none. */
   readonly servers?: Readonly<Record<string, ServerOption>>
   /** The store: `sqlite:path`, `postgres://…`, `memory:` or an object. Default `memory:`. */
   readonly store?: string | Store
@@ -52,15 +52,18 @@ export interface FoundationOptions {
   }
   /** How long `createHost` waits for servers, in milliseconds; they continue to connect afterwards. Default 15,000. */
   readonly startMs?: number
-  /** Called when a server connects, disconnects, or changes its tools. */
+  /** Called when a server connects, disconnects, or changes its tools. Default: not called. */
   readonly onServer?: (server: HostServer) => void
-  /** Called for each mistake in the config, at the start and after each change. */
+  /** Called for each mistake in the config, at the start and after each change. Default: not called. */
   readonly onConfigFault?: (fault: ConfigFault) => void
-  /** Called for failures that nobody waits for: an audit entry that could not be written, a config that could not be read. */
+  /**
+   * Called for failures outside of any call: an audit entry that could not be written, a config that could not be read. Default:
+   * not called.
+   */
   readonly onTrouble?: (why: Why) => void
-  /** Called for each entry of the audit log. */
+  /** Called for each entry of the audit log. Default: not called. */
   readonly onNote?: (noted: Noted) => void
-  /** Called with the standard error of command servers. */
+  /** Called with the standard error of command servers, line by line. Default: it is discarded. */
   readonly onStderr?: (server: string, line: string) => void
   /** For tests: time and timers. Default: the real clock. */
   readonly clock?: Clock
@@ -169,7 +172,7 @@ export class HostFoundation {
   /** Reads the config for the first time, and watches it. Unlike later changes, a mistake in the file itself throws. */
   async #startFrom(file: string): Promise<void> {
     const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-      throw new TypeError(`${file}: The config cannot be read (config.file). Give the path of a file that is there`, { cause })
+      throw new TypeError(`${file}: The config file does not exist or is not readable (config.file). Correct the path`, { cause })
     })
     const refused = await this.#refusal(text, file)
     if (refused !== undefined) throw new TypeError(`${refused.message}. ${refused.fix}`)
@@ -235,8 +238,8 @@ export class HostFoundation {
 
   /** Reports a failure that nobody waits for. */
   impaired(error: unknown): void {
-    const message = `Something could not be read, written or told: ${clip(messageOf(error), 300)}`
-    this.#options.onTrouble?.(why('HOST_IMPAIRED', 'host', message, 'Look at the store and the config file'))
+    const message = `An operation of the host failed in the background: ${clip(messageOf(error), 300)}`
+    this.#options.onTrouble?.(why('HOST_IMPAIRED', 'host', message, 'Check the store and the config file'))
   }
 }
 

@@ -32,7 +32,7 @@ function inMemory(server = createServer({ name: 'here', version: '1.0.0' })) {
   onTestFinished(() => server.close())
   return () => {
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     return here
   }
 }
@@ -71,7 +71,7 @@ test('a config that cannot be read at all is refused with its file and line', as
 
 test('a config that is not there is refused with its path and the fix', async () => {
   await expect(createHost({ config: '/nowhere/mcp.json' })).rejects.toThrow(
-    '/nowhere/mcp.json: The config cannot be read (config.file)',
+    '/nowhere/mcp.json: The config file does not exist or is not readable (config.file)',
   )
 })
 

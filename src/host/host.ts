@@ -29,7 +29,7 @@ import type { AnswersOptions } from './loop/answers/answers.ts'
 import type { HostConversation } from './loop/conversation.ts'
 import type { ConversationFacts } from './loop/conversation-log.ts'
 import type { ServerHooks } from './loop/hooks.ts'
-import type { LoopLimits } from './loop/limits.ts'
+import type { GivenLoopLimits } from './loop/limits.ts'
 import type { OnTurn } from './loop/ports.ts'
 import type { TurnEffects } from './loop/run-turn.ts'
 import type { OfferedPrompt } from './loop/user-input.ts'
@@ -37,7 +37,7 @@ import type { Model } from './models/model.ts'
 import type { HostServer } from './servers/server.ts'
 import type { StateBook } from './state/book.ts'
 
-/** A running host, made by `createHost`. `close` stops its servers. */
+/** An agent with its servers, made by `createHost`. `close` stops it. */
 export class Host {
   readonly #foundation: HostFoundation
   readonly #parts: HostParts
@@ -51,7 +51,7 @@ export class Host {
   }
 
   /**
-   * A conversation with the agent; the same name is the same conversation, also after a restart.
+   * Returns the conversation with this name. It is stored, so the same name continues it after a restart.
    * @example const turn = await host.conversation('c1').send('How is the project?')
    */
   conversation(id: string): HostConversation {
@@ -83,12 +83,12 @@ export class Host {
     return this.#parts.policy
   }
 
-  /** Spent tokens, money and requests by server and feature set. */
+  /** Returns what servers have spent: tokens, money and requests, by server and feature set. */
   spent(options: SpentOptions = {}): Promise<readonly SpentRow[]> {
     return this.#parts.budgets.spent(options)
   }
 
-  /** What each budget allows, and what is spent in its current window. */
+  /** Returns what each budget allows, and what is spent in its current window. */
   async budgets(): Promise<readonly BudgetStatus[]> {
     const declared = this.servers.flatMap(({ name: server, live }) => {
       const sets = [...(live?.featureSets.keys() ?? [])]
@@ -124,6 +124,7 @@ export class Host {
     return this.#foundation.servers.list()
   }
 
+  /** The server with this name. */
   server(name: string): HostServer | undefined {
     return this.#foundation.servers.get(name)
   }
@@ -166,7 +167,13 @@ export class Host {
   }
 
   /** Everything that belongs to an event or an inference, with reasons. */
-  explain(id: string, options: { readonly server?: string } = {}): Promise<Explanation> {
+  explain(
+    id: string,
+    options: {
+      /** Considers only this server. Default: all servers. */
+      readonly server?: string
+    } = {},
+  ): Promise<Explanation> {
     return this.#foundation.audit.explain(id, options)
   }
 
@@ -217,6 +224,7 @@ export class Host {
     }
   }
 
+  /** Same as `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
@@ -227,30 +235,44 @@ export class Host {
 /** Options that `host.update` can change. */
 export type HostSettings = Pick<HostOptions, 'policy' | 'budgets' | 'roots'>
 
-/** Options of `createHost`. */
+/**
+ * Options of `createHost`. All are optional.
+ * @example
+ * await using host = await createHost({
+ *   servers: { shop: url },
+ *   policy: { rules: [{ name: 'careful', when: { tool: 'delete_*' }, do: 'ask' }] },
+ *   onApproval: async ({ text }) => text.startsWith('Allow'),
+ *   model: offline(),
+ * })
+ */
 export interface HostOptions extends FoundationOptions, AnswersOptions {
   /**
-   * The model, or several: the first answers users; preferences of servers and `routes` may choose others. Default: what
-   * ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL name, otherwise the offline assistant.
+   * The model, or several: the first one answers users; preferences of servers and `routes` may choose others. Default: the model
+   * that ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL select, otherwise the offline assistant.
    */
   readonly model?: Model | readonly [Model, ...Model[]]
-  /** The start of the system prompt. */
+  /** The beginning of the system prompt. Default: a short built-in text. */
   readonly system?: string
   /** What servers may do. Default: everything that no rule covers is asked about. */
   readonly policy?: PolicyRules
-  /** Called where the policy asks. Without it such requests are refused. */
+  /** Asks the user where the policy says `ask`. Default: such requests are refused. */
   readonly onApproval?: OnApproval
-  /** How long a plain approval counts. Default one hour. */
+  /** How long an approval without a duration counts. Default 1 hour. */
   readonly remember?: Duration
-  /** How long `onApproval` may take. Default 5 minutes. */
+  /** How long `onApproval` may take; after that the answer is no. Default 5 minutes. */
+  readonly approvalTimeout?: Duration
+  /**
+   * How long `onApproval` may take; after that the answer is no. Default 5 minutes.
+   * @deprecated Use `approvalTimeout`.
+   */
   readonly patience?: Duration
   /** What servers may spend. Default: counted without limits. */
   readonly budgets?: readonly BudgetLimit[]
-  /** Called when most of a budget is spent. */
+  /** Called when a budget reaches its `warnAt` share. Default: not called. */
   readonly onBudget?: (what: Why, spender: Spender) => void
-  /** What tools act on, by `server/tool`: functions that read scopes from arguments. */
+  /** Reads from the arguments of tools what they act on, by `server/tool`, so that scope lists apply. Default: none. */
   readonly extract?: Extractors
-  /** How events are accepted and retried. */
+  /** How events of servers are accepted and retried. */
   readonly inbox?: Omit<InboxOptions, 'store' | 'policy' | 'clock' | 'onDiagnostic' | 'withheld' | 'random' | 'id'>
   /**
    * What happens to channel messages with the tag `chat:ambient`. Default `keep`: the model sees the newest with the next message that is
@@ -259,14 +281,14 @@ export interface HostOptions extends FoundationOptions, AnswersOptions {
   readonly ambient?: 'keep' | 'wake'
   /** The conversation that an event belongs to. Default: one per server, and one per channel. */
   readonly conversationOf?: (server: string, event: PushEvent) => string
-  /** Time limits and failure modes of hooks, by server. */
+  /** Timeouts and failure modes of hooks, by server. Default: see `HookRule`. */
   readonly hooks?: Readonly<Record<string, ServerHooks>>
-  /** Limits of turns and prompts: steps, tool calls, tokens, times. */
-  readonly limits?: Partial<LoopLimits>
-  /** Called when a turn begins, also one that an event starts. */
+  /** Limits of turns and prompts: steps, tool calls, tokens, times. Default: see `LoopLimits`. */
+  readonly limits?: GivenLoopLimits
+  /** Called when a turn begins, also one that an event starts. Default: not called. */
   readonly onTurn?: OnTurn
-  /** A file in which the whole session is recorded, for `replay`. It contains everything that is said. */
+  /** A file in which the whole session is recorded, for `replay`. It contains all messages. Default: not recorded. */
   readonly record?: string
-  /** Generates ids of turns and inferences. Default: random. */
+  /** For tests: returns the ids of turns and inferences. Default: random ids. */
   readonly newId?: () => string
 }

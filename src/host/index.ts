@@ -6,7 +6,7 @@ export { type Why, whyText } from '../core/suggestion.ts'
 export type { LiveBlock, LiveConnection, SetUse } from '../features/live/client-api.ts'
 export type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
 export type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
-export type { Covers, GrantFor, Kept, WiderAnswer } from '../policy/approvals/approvals.ts'
+export type { Covers, GrantFor, Kept, StoredApproval, WiderAnswer } from '../policy/approvals/approvals.ts'
 export type { ApprovalAnswer, ApprovalQuestion, OnApproval } from '../policy/approvals/question.ts'
 export type { AuditQuestion as Question, Explanation, Note, Noted, NoteOutcome, Queried } from '../policy/audit/host-audit.ts'
 export type { BudgetLimit, BudgetStatus, Spender, Spending, SpentOptions, SpentRow } from '../policy/budgets/budgets.ts'
@@ -24,9 +24,9 @@ export type {
   Rule,
   RuleRate as Rate,
   ServerRules,
-  Verdict,
   When,
 } from '../policy/rules/rule.ts'
+export type { Verdict } from '../policy/rules/verdict.ts'
 export type { Extractors } from '../policy/scopes/elevate.ts'
 export type { LiveSection } from './config/entry.ts'
 export { type ConfigFault, type ConfiguredServer, faultText, type HostConfig, readConfig } from './config/read.ts'

@@ -56,7 +56,7 @@ export class ServerEvents {
     const names = this.#parts.foundation.servers.entry(name)?.events ?? []
     const before = this.#following.get(name)
     if (before !== undefined && before.client === client && before.names === names.join('\n')) return
-    before?.stop.abort(new Error('The events are no longer followed'))
+    before?.stop.abort(new Error('The subscription to the events has ended'))
     this.#following.delete(name)
     if (client === undefined || names.length === 0 || this.#closed) return
     const stop = new AbortController()
@@ -67,7 +67,7 @@ export class ServerEvents {
   async close(): Promise<void> {
     this.#closed = true
     const all = [...this.#following.values()]
-    for (const { stop } of all) stop.abort(new Error('The host is being closed'))
+    for (const { stop } of all) stop.abort(new Error('The host is closing'))
     await Promise.allSettled(all.map(({ done }) => done))
   }
 
@@ -153,6 +153,6 @@ function pushOf({ id, event, payload, at, hint, compensates, truncated }: Server
 
 /** Why events cannot be read. */
 function unheard(server: string, error: unknown): Why {
-  const message = `The events of ${clip(server)} cannot be heard: ${clip(messageOf(error), 300)}`
+  const message = `Subscribing to the events of ${clip(server)} failed: ${clip(messageOf(error), 300)}`
   return why('EVENTS_UNHEARD', `config.${server}.events`, message, 'Correct "events" in the entry of the server, or remove it')
 }

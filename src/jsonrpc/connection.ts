@@ -5,203 +5,223 @@
  */
 import type { Awaitable, Id } from './message.ts'
 
-/** What moves frames. */
+/** The transport of a connection. */
 export type Carrier = 'stdio' | 'memory' | 'websocket' | 'sse' | 'http'
 
-/** An authenticated identity, and what the proof of it said. */
+/** An authenticated identity, and what its token states. */
 export interface Principal {
-  /** No two have the same: it is part of every key that belongs to someone. */
+  /** The unique id, which is part of every key of data that belongs to it. */
   readonly id: string
-  /** Who vouches for it. */
+  /** The issuer of the token. */
   readonly issuer?: string | undefined
-  /** What the issuer calls it. */
+  /** The user, as the issuer names them. */
   readonly subject?: string | undefined
-  /** The program that acts for it. */
+  /** The OAuth client that acts for the user. */
   readonly client?: string | undefined
-  /** What it may do. Absent: nothing that needs a scope. */
+  /** The scopes of the token. Absent: none. */
   readonly scopes?: readonly string[] | undefined
-  /** When the proof expires, in milliseconds since the epoch: what stays open is closed then. Absent: never. */
+  /** When the token expires, in milliseconds since the epoch; connections are closed then. Absent: never. */
   readonly expiresAt?: number | undefined
-  /** All that the proof said. */
+  /** All claims of the token. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Who speaks: constant for a duplex connection, one per exchange over HTTP. */
+/** Who sends a message: constant on a duplex connection, one per exchange over HTTP. */
 export interface Caller {
+  /** The carrier of the message. */
   readonly carrier: Carrier
   /** Reads a request header by its lower-case name. Absent on carriers without headers. */
   header?(name: string): string | undefined
+  /** Who calls, if the carrier has authenticated it. */
   readonly principal?: Principal | undefined
-  /** An object that lives as long as the caller's connection (a socket): what is counted "per connection" hangs on it. */
+  /** An object that lives as long as the connection of the caller. Limits per connection count by it. */
   readonly connection: object
-  /** Headers of an HTTP refusal that asks for these scopes. Absent where nothing can be asked for. */
+  /** Returns the headers of a refusal that asks for these scopes. Absent on carriers without such headers. */
   challenge?(scopes: readonly string[]): Readonly<Record<string, string>> | undefined
-  /** The next message of this caller may reach another process: nothing can be remembered here for it. */
+  /** Whether the next message of this caller may reach another process, so that nothing can be remembered for it. */
   readonly ephemeral?: boolean
 }
 
-/** What a carrier may use of a frame beside its text. */
+/** What a carrier may need to know about a frame. */
 export interface SendHints {
-  /** This frame ends the lane: the answer to the request that brought it. */
+  /** Whether the frame is the answer, after which the lane ends. */
   readonly final?: boolean
-  /** HTTP status, where nothing has been sent yet. Default 200. */
+  /** The HTTP status, if nothing was sent before. Default 200. */
   readonly status?: number
-  /** Extra response headers, where nothing has been sent yet. */
+  /** Further response headers, if nothing was sent before. */
   readonly headers?: Readonly<Record<string, string>>
-  /** A later frame with the same key may replace this one while it still queues for a slow reader (progress). */
+  /** A later frame with the same key may replace this one while it waits for a slow reader (progress). */
   readonly merge?: string
-  /** Better left out than piled up: a carrier where too much waits for a slow reader may drop it (log, progress). */
+  /** Whether the frame may be dropped if too much waits for a slow reader (log, progress). Default false. */
   readonly spare?: boolean
 }
 
-/**
- * The way back to whoever sent a message: a logical stream to which sockets attach and re-attach.
- * On a duplex connection one lane serves the whole connection; over HTTP each POST and GET has its own.
- */
+/** The stream on which a message is answered. A duplex connection has one lane; over HTTP each POST and GET has its own. */
 export interface Lane {
+  /** Sends one frame. */
   send(frame: string, hints?: SendHints): void
-  /** Nothing (more) will be sent in answer. HTTP: 202 if nothing was sent. Duplex lanes ignore it. */
+  /** Ends the answer: nothing more is sent. HTTP: 202 if nothing was sent. Duplex lanes ignore it. */
   end(hints?: SendHints): void
-  /** True when nobody can receive any more, now or later. */
+  /** Whether the receiver is gone permanently. */
   readonly closed: boolean
-  /** True when it can bring nothing but the final frame: the caller takes no stream. Absent on lanes that always can. */
+  /** Whether only the final frame can be sent, because the caller accepts no stream. Absent: false. */
   readonly answerOnly?: boolean
-  /** False while the lane lives on without anybody reading it. Absent on lanes that cannot. */
+  /** Whether somebody reads the lane now. Absent on lanes that cannot be re-attached. */
   readonly attached?: boolean
-  /** True while a slow reader has yet to take what was sent. Absent on lanes that cannot tell. */
+  /** Whether a slow reader has not yet taken what was sent. Absent on lanes that cannot tell. */
   readonly blocked?: boolean
-  /**
-   * Calls back once, when it may no longer be blocked: the reader takes again, has gone, or has come back. Comes with `blocked`;
-   * not called on a lane that is closed.
-   */
+  /** Calls back once, when the lane may no longer be blocked. Present together with `blocked`; not called on a closed lane. */
   onFree?(fn: () => void): void
-  /** Calls back once, when the receiver has gone away before the lane was ended. */
+  /** Calls back once, if the receiver goes away before the lane has ended. */
   onClose(fn: () => void): void
   /**
-   * Keep what is sent for replay within this session, under event ids; `prime` sends an empty first event at once
-   * so that the reader can come back even before the first message. `will` is what other processes send in the place of the
-   * answer if this one goes before it. Only lanes that can be re-attached have it.
+   * Keeps what is sent, under event ids, so that it can be replayed in this session. `prime` sends an empty first event at once,
+   * so that the reader can come back even before the first message. `will` is what other processes send as the answer if this one
+   * ends first. Absent on lanes that cannot be re-attached.
    */
   keep?(session: string, prime: boolean, will?: string): void
-  /** Lets the reader go while the lane lives on; it comes back by itself after `retryMs`. */
+  /** Disconnects the reader while the lane stays open; the reader comes back after `retryMs`. */
   release?(retryMs: number): void
-  /** For a lane opened to continue another: attach to the kept lane that sent `lastEventId`, replaying what follows. */
+  /** Attaches a new lane to the kept one that sent `lastEventId`, and replays what follows. */
   resume?(session: string, lastEventId: string): Awaitable<ResumeOutcome>
 }
 
-/** Whether there was such a lane in the session; `anew`: one for unasked messages in another process, which this lane now goes on for. */
+/**
+ * Whether the session had such a lane. `anew`: it was a stream for unsolicited messages in another process, which this lane now
+ * continues.
+ */
 export type ResumeOutcome = boolean | 'anew'
 
-/** What the engine offers to carriers that take in one exchange at a time (HTTP). */
-export interface Door {
-  /** One posted body. The engine answers on `reply`, always: with a frame or with `end()`. */
+/** The entrance of a server for carriers of your own. */
+export interface Acceptor {
+  /** Delivers one posted body. The engine always answers on `reply`, with a frame or with `end()`. */
   deliver(text: string, caller: Caller, reply: Lane): void
-  /** A stream for what is said unasked (GET). Refused by a final frame with a status. Settles when it may be opened. */
+  /** Opens a stream for unsolicited messages (GET). A refusal is a final frame with a status. Settles when the stream may be opened. */
   listen(caller: Caller, lane: Lane): Awaitable<void>
-  /** The caller ends its session (DELETE). */
+  /** Ends the session of the caller (DELETE). */
   leave(caller: Caller, reply: Lane): void
-  /** A duplex connection has come in; the engine starts it. */
+  /** Accepts a duplex connection, which the engine then starts. */
   accept(connection: Connection): void
-  /** What the error body of a refusal by the carrier itself says beside its words, to a caller known to read it. */
+  /** Returns further data for the error body of a refusal by the carrier, for callers that can read it. */
   refusalData?(caller: Caller, refusal: CarrierRefusal): unknown
 }
 
-/** A request of somebody who was let in, refused before it reached the engine. */
+/** A request of an authenticated caller that was refused before it reached the engine. */
 export interface CarrierRefusal {
+  /** The HTTP status. */
   readonly status: number
+  /** Why it is refused, in a sentence. */
   readonly message: string
+  /** Milliseconds after which a retry may succeed. */
   readonly retryAfterMs?: number | undefined
 }
 
-/** Travels with a frame that a duplex or client-side connection sends. */
+/** What accompanies a frame that a client or a duplex connection sends. */
 export interface Outgoing {
-  /** The id of the request in this frame, when it is one: its answer is awaited. */
+  /** The id of the request in the frame, if it is one. */
   readonly id?: Id
-  /** Headers for carriers that have them. */
+  /** Headers, on carriers that have them. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Aborted when the answer is no longer wanted and the carrier may drop the exchange. */
+  /** Aborted when the answer is no longer wanted. */
   readonly signal?: AbortSignal
-  /** The sender minds the time itself, and lets go by `drop`: cheaper than a signal for each request. */
+  /** Whether the sender handles the timeout itself and calls `drop`: cheaper than a signal per request. Default false. */
   readonly minded?: boolean
-  /** The carrier may take up (and on loss re-open) the session that the answer's headers name. */
+  /** Whether the carrier may adopt the session that the response headers name, and re-open it if it is lost. */
   readonly session?: boolean
-  /** A broken answer stream may be continued under its last event id. */
+  /** Whether a broken response stream may be continued after its last event id. */
   readonly resume?: boolean
   /** A later frame with the same key may replace this one while it still queues for a slow reader. */
   readonly merge?: string
-  /** May be left out where too much waits for a slow reader. */
+  /** Whether the frame may be dropped if too much waits for a slow reader. */
   readonly spare?: boolean
 }
 
-/** What arrives on a connection. All callbacks are synchronous and must not throw. */
+/** Receives what arrives on a connection. Callbacks are synchronous and must not throw. */
 export interface Sink {
-  /**
-   * One frame. `status` is the HTTP status that carried it, where there is one; `within` the id of the request on whose answer's
-   * stream it came, where each request has a stream of its own.
-   */
+  /** One frame. `status` is the HTTP status that carried it; `within` is the id of the request on whose response stream it came. */
   frame(text: string, status?: number, within?: Id): void
-  /** A frame that had to be refused unread: too long, not UTF-8. The connection goes on. */
+  /** A frame that was refused unread because it is too long or not UTF-8. The connection continues. */
   fault(fault: FrameFault): void
-  /** The connection has ended; called once, also after our own close(). */
+  /** The connection has ended. Called once, also after `close()`. */
   closed(reason?: Error): void
-  /** The request with this id waits for something on this side (a person who signs in): its time stands still meanwhile. */
+  /** Stops or restarts the timeout of a request, because it waits for something on this side, such as a sign-in. */
   hold?(id: Id, held: boolean): void
-  /** The other end let go of the stream of this request while it works on; its answer is fetched later. */
+  /** The other side closed the stream of this request while it continues to work; the answer is fetched later. */
   released?(id: Id, retryMs: number | undefined): void
-  /** Resolves when nothing is under way that will still be sent. For carriers whose other end may stop talking before it stops listening. */
+  /** Resolves when nothing is left to send. For carriers whose other side may stop writing before it stops reading. */
   quiet?(): Promise<void>
 }
 
-/** Why a frame was refused unread. */
+/** A frame that was refused unread. */
 export interface FrameFault {
+  /** What is wrong with the frame. */
   readonly kind: 'too-large' | 'not-utf8' | 'not-text'
+  /** What is wrong with the frame, in a sentence. */
   readonly message: string
-  /** Where it was an answer, or may have been one: to which request, or `any` of those under way. */
-  readonly answers?: { readonly id: Id } | 'any'
-  /** Where it was a request, and said so before it became too long: its id. */
+  /** The request that the frame answers, or `any` if that is unknown. */
+  readonly answers?:
+    | {
+        /** The id of the request. */
+        readonly id: Id
+      }
+    | 'any'
+  /** The id of the request that the frame is, if it was seen before the frame became too long. */
   readonly request?: Id
 }
 
-/** Hears what becomes of the stream for what a server says unasked. */
+/** Learns what becomes of the stream for unsolicited messages of a server. */
 export interface ListenUser {
-  /** It is open. Unless it continues what was heard before, something may have been said that nobody heard. */
+  /** The stream is open. If it is not `continued`, messages may have been missed. */
   opened(continued: boolean): void
-  /** The server had it open, and no longer knows the session: a new one must be opened. */
+  /** The stream was open, and the server no longer knows the session. */
   lost(error: ConnectionError): void
-  /** The server says that there is none, and it never had it open: it offers no such stream, or the session is gone. */
+  /** The server offers no such stream, or the session is gone. */
   absent(): void
 }
 
-/** A duplex connection, either end; over HTTP the client's view of a server. */
+/** One end of a connection; over HTTP the client's view of a server. */
 export interface Connection {
+  /** The carrier of the connection. */
   readonly carrier: Carrier
-  /** Constant facts about the other end; a server's connection gives what its handshake brought (headers, principal). */
+  /** Constant facts about the other side. On a server: what the handshake brought (headers, principal). */
   readonly caller?: Caller
-  /** Begins reading. Called once. */
+  /** Starts reading. Call it once. */
   start(sink: Sink): void | Promise<void>
-  /** Resolves (or returns undefined) when the frame was taken; rejects with ConnectionError when it cannot be delivered. */
+  /**
+   * Sends a frame. Resolves, or returns undefined, when the frame was accepted; rejects with `ConnectionError` if it cannot be
+   * delivered.
+   */
   send(frame: string, outgoing?: Outgoing): void | Promise<void>
-  /** Over HTTP: opens the stream for what the server says unasked, if it offers one, and again whenever it breaks. */
+  /** Over HTTP: opens the stream for unsolicited messages, if the server offers one, and opens it again whenever it breaks. */
   listen?(outgoing: Outgoing, user?: ListenUser): void
-  /** True while a slow reader has yet to take what was sent. Absent on carriers that cannot tell. */
+  /** Whether a slow reader has not yet taken what was sent. Absent on carriers that cannot tell. */
   readonly blocked?: boolean
-  /** Calls back once, when it is no longer blocked. Comes with `blocked`. */
+  /** Calls back once, when the connection is no longer blocked. Present together with `blocked`. */
   onFree?(fn: () => void): void
-  /** Reads nothing for so long: the other end asks for more than it is given. Absent on carriers that cannot. */
+  /** Stops reading for this time, because the other side exceeds a rate limit. Absent on carriers that cannot. */
   rest?(ms: number): void
-  /** Where each request holds an exchange of its own: the answer to this one is no longer wanted. */
+  /** Discards the answer of a request, on carriers where each request has its own exchange. */
   drop?(id: Id, reason: unknown): void
-  /** Closes it and says why: what let the other end in is over. Absent on carriers that cannot say it. */
+  /** Closes the connection because its authorization has expired. Absent on carriers that cannot state a reason. */
   expire?(): void
+  /** Closes the connection. Resolves when it is closed. */
   close(): Promise<void>
 }
 
-/** A failure below the protocol: refused, lost, or answered with something that is no message. */
+/** A connection that failed: refused, lost, or not speaking MCP. */
 export class ConnectionError extends Error {
+  /** Always `ConnectionError`. */
   override readonly name = 'ConnectionError'
-  /** `lost`: the other end went away; `refused`: never reached; `status`: HTTP said no; `unauthorized`: HTTP said no, and credentials that would help could not be had (`cause` says why); `session`: the session is gone; `protocol`: what came is no message; `aborted`: we let go. */
+  /**
+   * `lost`: the other side went away. `refused`: it could not be reached. `status`: HTTP answered with an error status.
+   * `unauthorized`: HTTP refused the credentials, and better ones could not be obtained (see `cause`). `session`: the session has
+   * ended. `protocol`: the response is not a valid message. `aborted`: this side gave up. `too-large`: the message exceeds a
+   * limit.
+   */
   readonly kind: 'lost' | 'refused' | 'status' | 'unauthorized' | 'session' | 'protocol' | 'aborted' | 'too-large'
+  /** The HTTP status, if there was a response. */
   readonly status: number | undefined
+  /** The response headers, with lower-case names. */
   readonly headers: Readonly<Record<string, string>> | undefined
 
   constructor(

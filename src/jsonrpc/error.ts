@@ -1,16 +1,19 @@
 /** The one class of protocol failure. A kind, never a number: what number it has on a wire is the revision's or the feature's matter. */
 
-/** Kinds that belong to the envelope itself; features add their own (any string). */
+/** The kinds of failures that JSON-RPC itself defines. Features add their own. */
 type EnvelopeKind = 'parse' | 'invalid-request' | 'method-not-found' | 'invalid-params' | 'internal'
 
-/** A failure of the protocol, by its kind. */
+/** An error of the protocol: an unknown tool, invalid params, … `kind` says which. */
 export class McpError extends Error {
+  /** Always `McpError`. */
   override readonly name = 'McpError'
+  /** What kind of failure it is, for example `unknown-tool`. The JSON-RPC code follows from it. */
   readonly kind: EnvelopeKind | (string & {})
+  /** Further data, sent as `error.data`. */
   readonly data: unknown
-  /** The number on the wire, where the failure came from a peer. */
+  /** The JSON-RPC error code, if a peer sent the error. */
   readonly code: number | undefined
-  /** The HTTP status that carried it, where there was one. */
+  /** The HTTP status that carried the error, if there was one. */
   readonly status: number | undefined
 
   constructor(kind: string, message: string, more: { data?: unknown; cause?: unknown; code?: number; status?: number } = {}) {
@@ -21,9 +24,9 @@ export class McpError extends Error {
     this.status = more.status
   }
 
-  /** Turns anything thrown into a protocol failure without leaking what it said: for the two edges only. */
+  /** Converts anything thrown to an `McpError` that reveals nothing of the original message. */
   static from(thrown: unknown): McpError {
     if (thrown instanceof McpError) return thrown
-    return new McpError('internal', 'The server failed while answering', { cause: thrown })
+    return new McpError('internal', 'Internal server error; the log of the server has the cause', { cause: thrown })
   }
 }

@@ -1,16 +1,19 @@
 /** The limits of the wire, both directions. Every one has a default; each refusal names the limit it hit. */
 
-/** The limits of one frame. */
+/** Limits on one message. */
 export interface FrameLimits {
-  /** Bytes of one request body, stdio line, WebSocket frame or SSE event that a server takes. */
+  /**
+   * The most bytes of one message: a request body, stdio line, WebSocket frame or SSE event. Default 4 MiB for servers, 16 MiB
+   * for clients.
+   */
   readonly frameBytes: number
-  /** Nesting of objects and arrays. */
+  /** The deepest nesting of objects and arrays in a message. Default 128. */
   readonly depth: number
-  /** Members and items in all. */
+  /** The most members and items in a message. Default 200,000. */
   readonly elements: number
-  /** Different names of members in all. */
+  /** The most different member names in a message. Default 20,000. */
   readonly names: number
-  /** Messages in one batch. */
+  /** The most messages in one batch. Default 100. */
   readonly batch: number
 }
 

@@ -20,10 +20,10 @@ export interface ErrorBody {
   readonly data?: unknown
 }
 
-/** Params of a message: always an object here. */
+/** The params of a message, or the arguments of a tool: always an object. */
 export type Params = Readonly<Record<string, unknown>>
 
-/** A value, or the promise of one: what may answer at once should not be made to wait a tick. */
+/** A value, or a promise of it. */
 export type Awaitable<T> = T | PromiseLike<T>
 
 /** Whether a value is an object, and no array. */

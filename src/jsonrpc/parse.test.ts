@@ -67,8 +67,8 @@ describe('parsing a frame', () => {
     const wide = (count: number, length = 1) =>
       `{${Array.from({ length: count }, (_, index) => `"${'n'.repeat(length)}${index}" :"a\\":,{b"`).join(', ')}}`
     expect(Object.keys(parse(wide(1_000), limits) as object)).toHaveLength(1_000)
-    expect(refusal(wide(1_001), limits).message).toContain('1000 different names of members')
-    expect(refusal(wide(1_001, 300), limits).message).toContain('1000 different names')
+    expect(refusal(wide(1_001), limits).message).toContain('1000 different member names')
+    expect(refusal(wide(1_001, 300), limits).message).toContain('1000 different member names')
     expect(refusal(`[${Array.from({ length: 1_001 }, (_, index) => `{"n${index}":1}`).join(',')}]`, limits).message).toContain(
       '(names)',
     )

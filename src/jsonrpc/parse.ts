@@ -17,7 +17,11 @@ function readJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new McpError('parse', `Not JSON: ${clip(firstLine(cause))}. Send one JSON-RPC message as UTF-8 JSON text`, { cause })
+    throw new McpError(
+      'parse',
+      `The message is not valid JSON: ${clip(firstLine(cause))}. Send one JSON-RPC message as UTF-8 JSON text`,
+      { cause },
+    )
   }
 }
 
@@ -156,7 +160,7 @@ class NameCount {
   }
 
   #new(): void {
-    if (++this.#count > this.#limit) throw broken(`has more than ${this.#limit} different names of members`, 'names')
+    if (++this.#count > this.#limit) throw broken(`has more than ${this.#limit} different member names`, 'names')
   }
 }
 
@@ -183,13 +187,13 @@ const hole = '\u0000too deep\u0000'
 export function parsePruned(text: string, limits: FrameLimits, member: string): Record<string, unknown> | undefined {
   const parts: string[] = []
   let cuts = 0
-  let kept = 0
+  let copied = 0
   scan(text, limits, (from, to) => {
-    parts.push(text.slice(kept, from), JSON.stringify(hole))
-    kept = to
+    parts.push(text.slice(copied, from), JSON.stringify(hole))
+    copied = to
     cuts++
   })
-  parts.push(text.slice(kept))
+  parts.push(text.slice(copied))
   const message = readJson(parts.join(''))
   const result = isRecord(message) ? message['result'] : undefined
   const list = isRecord(result) ? result[member] : undefined

@@ -136,7 +136,7 @@ export function tagged<T>(tag: string, variants: Readonly<Record<string, Members
       const shape = typeof name === 'string' ? shapes.get(name) : undefined
       if (shape === undefined) return unknown
       for (const other of foreign.get(name as string) ?? [])
-        if (value[other] !== undefined) return { path: other, expected: `absent where ${tag} is ${String(name)}` }
+        if (value[other] !== undefined) return { path: other, expected: `absent when ${tag} is ${String(name)}` }
       return shape.check(value)
     },
   }

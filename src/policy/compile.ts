@@ -5,8 +5,9 @@ import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { ScopeLists } from '../features/live/scopes/messages.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { judge, type PolicyInputs } from './judge.ts'
-import { readOtherwise, readRules } from './rules/read.ts'
-import type { Asked, Effect, Otherwise, PolicyRules, Rule } from './rules/rule.ts'
+import { type Otherwise, readOtherwise } from './rules/otherwise.ts'
+import { readRules } from './rules/read.ts'
+import type { Asked, Effect, PolicyRules, Rule } from './rules/rule.ts'
 import { shadowed } from './rules/weigh.ts'
 import { scopeJudge } from './scopes/lists.ts'
 
@@ -17,8 +18,9 @@ const remembered = 1_000
 
 /** Throws where something in it is a mistake. */
 export function compile(written: PolicyRules) {
-  const stranger = Object.keys(written).find(name => !['rules', 'servers', 'otherwise'].includes(name))
-  if (stranger !== undefined) throw new TypeError(`A policy has rules, servers and otherwise, but no ${clip(stranger)}`)
+  const unknownKey = Object.keys(written).find(name => !['rules', 'servers', 'otherwise'].includes(name))
+  if (unknownKey !== undefined)
+    throw new TypeError(`${clip(unknownKey)} is not known in a policy. Use rules, servers or otherwise`)
   const rules = readRules([...(written.rules ?? []), ...serverRules(written)])
   return {
     written,
@@ -61,9 +63,9 @@ function scopesOf({ servers = {} }: PolicyRules) {
 function usesOf({ servers = {} }: PolicyRules) {
   const entries = Object.entries(servers).flatMap(([server, { uses = {} }]) =>
     Object.entries(uses).map(([featureSet, paths]) => {
-      const stranger = paths.find(path => usesUnder(path).length === 0)
-      if (stranger !== undefined)
-        throw new TypeError(`servers.${clip(server)}.uses: ${clip(stranger)} is not among ${setUses.join(', ')}`)
+      const unknownKey = paths.find(path => usesUnder(path).length === 0)
+      if (unknownKey !== undefined)
+        throw new TypeError(`servers.${clip(server)}.uses: ${clip(unknownKey)} is not a known use. Use ${setUses.join(', ')}`)
       return { server, featureSet, uses: paths.flatMap(usesUnder) }
     }),
   )
@@ -82,21 +84,35 @@ function merged(lists: readonly ScopeLists[]): ScopeLists {
 
 // What a change of the policy changes: rules by name, feature sets that go on or off, and what was decided lately.
 
-/** The differences that an update of the rules makes. */
+/** What an update of the rules changes. */
 export interface PolicyDiff {
+  /** The names of new rules. */
   readonly added: readonly string[]
+  /** The names of removed rules. */
   readonly removed: readonly string[]
+  /** The names of changed rules. */
   readonly changed: readonly string[]
-  /** Feature sets of servers that are known. */
+  /** Feature sets of known servers whose effect changes. */
   readonly sets: readonly {
+    /** The name of the server. */
     readonly server: string
+    /** The name of the feature set. */
     readonly featureSet: string
+    /** The effect under the old rules. */
     readonly before: Effect
+    /** The effect under the new rules. */
     readonly after: Effect
   }[]
-  /** Of what was asked lately, or of the examples given: what would be decided otherwise. */
-  readonly verdicts: readonly { readonly asked: Asked; readonly before: Effect; readonly after: Effect }[]
-  /** Rules that never count, in the new policy. */
+  /** Recent requests, or the given examples, that would be decided differently. */
+  readonly verdicts: readonly {
+    /** The request. */
+    readonly asked: Asked
+    /** The effect under the old rules. */
+    readonly before: Effect
+    /** The effect under the new rules. */
+    readonly after: Effect
+  }[]
+  /** Rules of the new policy that never apply, because others always decide before them. */
   readonly shadowed: CompiledPolicy['shadowed']
 }
 

@@ -9,7 +9,8 @@ import type { CompiledPolicy } from './compile.ts'
 import { isAbout } from './rules/conditions.ts'
 import { type Counts, countedAs } from './rules/counts.ts'
 import type { ReadRule } from './rules/read.ts'
-import { type Asked, begunByNames, effects, initiatingServers, type Kind, type Verdict } from './rules/rule.ts'
+import { type Asked, begunByNames, effects, initiatingServers, type Kind } from './rules/rule.ts'
+import type { Verdict } from './rules/verdict.ts'
 import { strongest } from './rules/weigh.ts'
 import { scopeJudge } from './scopes/lists.ts'
 
@@ -102,7 +103,7 @@ function ruled(world: PolicyInputs, read: ReadRule, asked: Asked): Judged {
       const until = Math.max(hours?.endsAfter(world.now) ?? 0, world.now + Math.max(forMs ?? 0, waitMs))
       const words = wordsFor(asked)
       const message =
-        rule.message ?? `${words.charAt(0).toUpperCase()}${words.slice(1)} waits until ${new Date(until).toISOString()}`
+        rule.message ?? `${words.charAt(0).toUpperCase()}${words.slice(1)} is held until ${new Date(until).toISOString()}`
       return { do: 'hold', until, why: why('POLICY_HELD', name, message, rule.fix ?? `Wait, or change rule ${clip(name)}`) }
     }
     case 'deny':
@@ -113,7 +114,7 @@ function ruled(world: PolicyInputs, read: ReadRule, asked: Asked): Judged {
 function denied({ now }: PolicyInputs, { name, rule, hours, running }: ReadRule, asked: Asked, waitMs: number): Judged {
   const waits = waitMs > 0 ? waitMs : hours === undefined ? undefined : hours.endsAfter(now) - now
   const code = waitMs > 0 ? 'RATE_LIMITED' : running === undefined ? 'POLICY_DENIED' : 'TOO_MANY_RUNNING'
-  const message = rule.message ?? `Rule ${clip(name)} refuses ${wordsFor(asked)}`
+  const message = rule.message ?? `Rule ${clip(name)} denies ${wordsFor(asked)}`
   const fix = rule.fix ?? (waits === undefined ? `Change rule ${clip(name)} to allow it` : `Try again in ${durationText(waits)}`)
   return { do: 'deny', why: why(code, name, message, fix), ...(waits !== undefined && { retryAfterMs: waits }) }
 }
@@ -140,7 +141,7 @@ function judgeScope(world: PolicyInputs, asked: Asked, said: Judged): Judged {
   const place = `servers.${server}.scopes.${featureSet}`
   if (verdict?.is === 'forbidden') {
     const message = `${quoted(verdict.text)} is on the blacklist of ${clip(featureSet)}`
-    const fix = `Take ${clip(verdict.pattern)} from its blacklist, if ${clip(server)} may act there`
+    const fix = `Remove ${clip(verdict.pattern)} from its blacklist if ${clip(server)} may act there`
     return { do: 'deny', why: why('SCOPE_FORBIDDEN', `${place}.blacklist ${clip(verdict.pattern)}`, message, fix) }
   }
   if (said.do === 'deny' || scope === undefined) return said
@@ -180,16 +181,16 @@ function scopeOf(asked: Asked, scope: Scope): Asked {
 }
 
 function unknownScope(asked: Asked): AskVerdict {
-  return { ...asking(asked, 'scope-unknown'), flaw: 'what the call acts on is not known: give an extractor for the tool' }
+  return { ...asking(asked, 'scope-unknown'), flaw: 'the scope of the call is unknown. Add an extractor for the tool' }
 }
 
 /** What is wanted, for sentences. */
 export function wordsFor({ kind, server, featureSet, tool, resource, prompt, scope }: Asked): string {
   const where = featureSet === undefined ? clip(server) : `${clip(featureSet)} of ${clip(server)}`
-  if (kind === 'definition') return `another definition of the tool ${clip(tool ?? '')} of ${clip(server)}`
+  if (kind === 'definition') return `the changed definition of the tool ${clip(tool ?? '')} of ${clip(server)}`
   if (kind === 'tool') return `the tool ${clip(tool ?? '')} of ${clip(server)}`
   if (kind === 'resource' || kind === 'prompt') return `the ${kind} ${clip(resource ?? prompt ?? '')} of ${clip(server)}`
-  if (kind === 'scope') return `${quoted(scope?.label ?? '')} for ${where}`
+  if (kind === 'scope') return `access to ${quoted(scope?.label ?? '')} for ${where}`
   return `${nouns[kind]} ${where}`
 }
 
@@ -198,15 +199,15 @@ const nouns: Readonly<Record<Exclude<Kind, 'tool' | 'resource' | 'prompt' | 'sco
   infer: 'an inference for',
   sample: 'sampling for',
   elicit: 'a question from',
-  roots: 'the roots for',
+  roots: 'access to the roots for',
   set: 'the feature set',
-  inject: 'context from',
+  inject: 'injected context from',
   definition: 'a definition of',
 }
 
 /** What would allow it, for the `fix` of a refusal. */
 export function allowFix({ kind, server, featureSet, tool, begunBy }: Asked): string {
-  if (kind === 'set') return `Enable ${clip(featureSet ?? '')} for server ${clip(server)}: servers.${clip(server)}.enable`
+  if (kind === 'set') return `Enable ${clip(featureSet ?? '')} for server ${clip(server)} (servers.${clip(server)}.enable)`
   const by = begunBy?.kind === 'event' && `begunBy ${clip(begunByNames(begunBy).join(' and '))}`
   const more = [featureSet && `featureSet ${clip(featureSet)}`, tool && `tool ${clip(tool)}`, by].filter(Boolean).join(', ')
   return `Add a rule that allows ${kind} for server ${clip(server)}${more === '' ? '' : ` (${more})`}`

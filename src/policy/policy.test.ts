@@ -4,7 +4,8 @@ import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import { fakeClock } from '../testing/clock.ts'
 import type { ApprovalQuestion } from './approvals/question.ts'
 import { createPolicy, type PolicyOptions } from './policy.ts'
-import type { Asked, PolicyRules, Verdict } from './rules/rule.ts'
+import type { Asked, PolicyRules } from './rules/rule.ts'
+import type { Verdict } from './rules/verdict.ts'
 
 const facts = (more: Partial<FeatureSetFacts> = {}): FeatureSetFacts => ({ description: 'd', uses: ['tools'], ...more })
 const push: Asked = { kind: 'push', server: 'chat', featureSet: 'chat.messages', origin: { channel: 'c1' } }
@@ -26,7 +27,7 @@ describe('a decision', () => {
       why: {
         code: 'POLICY_DENIED',
         rule: 'no chat',
-        message: 'Rule no chat refuses an event from chat.messages of chat',
+        message: 'Rule no chat denies an event from chat.messages of chat',
         fix: 'Change rule no chat to allow it',
       },
     })
@@ -220,7 +221,7 @@ describe('a change of the policy', () => {
       changed: ['a'],
       sets: [{ server: 'm', featureSet: 'x', before: 'allow', after: 'deny' }],
       verdicts: [{ asked: push, before: 'allow', after: 'deny' }],
-      shadowed: [{ rule: 'a', by: 'b', why: 'it says deny about all of it, and that counts first' }],
+      shadowed: [{ rule: 'a', by: 'b', why: 'its effect (deny) takes precedence wherever both match' }],
     })
     expect((await policy.decide(push)).do).toBe('allow')
     expect(await policy.update(next)).toEqual({ ...diff, verdicts: [...diff.verdicts, ...diff.verdicts] })
@@ -232,15 +233,19 @@ describe('a change of the policy', () => {
     const wider: PolicyRules = { servers: { m: { enable: ['x'], uses: { 'x*': ['pushEvents'] } } } }
     expect((await policy.update(wider)).added).toEqual(['servers.m.enable', 'servers.m.uses.x*'])
     expect(policy.select('m', new Map([['x', facts()]])).uses).toEqual({ x: ['pushEvents'] })
-    await expect(policy.update({ servers: { m: { uses: { x: ['push'] } } } })).rejects.toThrow('push is not among tools')
+    await expect(policy.update({ servers: { m: { uses: { x: ['push'] } } } })).rejects.toThrow(
+      'push is not a known use. Use tools',
+    )
   })
 
   it('that is a mistake changes nothing', async () => {
     const policy = await world({}).open()
     await expect(policy.update({ rules: [{ name: 'x', do: 'hold' }] })).rejects.toThrow('Rule x: hold needs')
-    await expect(policy.update({ rule: [] } as PolicyRules)).rejects.toThrow('no rule')
+    await expect(policy.update({ rule: [] } as PolicyRules)).rejects.toThrow('rule is not known in a policy')
     await expect(policy.update({ otherwise: { push: 'hold' } } as unknown as PolicyRules)).rejects.toThrow('otherwise.push')
-    await expect(policy.update({ servers: { a: { scopes: { x: { whitelist: [''] } } } } })).rejects.toThrow('no pattern')
+    await expect(policy.update({ servers: { a: { scopes: { x: { whitelist: [''] } } } } })).rejects.toThrow(
+      '"" is not a scope pattern',
+    )
     expect((await policy.decide(push)).do).toBe('allow')
   })
 })

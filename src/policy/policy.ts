@@ -12,14 +12,15 @@ import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { Scope } from '../features/live/scopes/messages.ts'
 import { memoryStore } from '../stores/memory.ts'
 import type { Store } from '../stores/store.ts'
-import { Approvals, boundOf, type Covers, type GrantFor, type Kept, widerAnswers } from './approvals/approvals.ts'
+import { Approvals, boundOf, type Covers, type GrantFor, type StoredApproval, widerAnswers } from './approvals/approvals.ts'
 import { ApprovalAsker, type OnApproval, type PolicyDecision, questionText } from './approvals/question.ts'
 import { type CompiledPolicy, compare, compile, type PolicyDiff } from './compile.ts'
 import { type SetAdmission, SetConsent } from './feature-sets/set-consent.ts'
 import { type AskVerdict, allowFix, judge, matchingRules, type PolicyInputs, wordsFor } from './judge.ts'
 import { isAbout } from './rules/conditions.ts'
 import { Counts } from './rules/counts.ts'
-import { type Asked, begunByText, type PolicyRules, type Verdict } from './rules/rule.ts'
+import { type Asked, begunByText, type PolicyRules } from './rules/rule.ts'
+import type { Verdict } from './rules/verdict.ts'
 import { type Extractors, extracted } from './scopes/elevate.ts'
 
 /** The options of `createPolicy`. */
@@ -32,8 +33,8 @@ export interface PolicyOptions {
   readonly extract?: Extractors
   /** How long a plain yes counts. Default one hour; of what servers declare as long as they declare it alike, a year at most. */
   readonly remember?: Duration
-  /** How long an answer is waited for. Default 5 minutes. */
-  readonly patience?: Duration
+  /** How long `onApproval` may take. Default 5 minutes. */
+  readonly approvalTimeout?: Duration
   /** Told of what was decided beside verdicts: answers of people, grants, feature sets that go on or off, other rules. */
   readonly onDecided?: (decision: PolicyDecision) => void
   /** Told of what could not be written and nobody waits for. */
@@ -48,17 +49,28 @@ export interface PolicyOptions {
   readonly id?: () => string
 }
 
-/** How a verdict came about. */
+/** How a request would be decided. */
 export interface Explained {
+  /** What would be decided. */
   readonly verdict: ReturnType<typeof judge>
-  /** Every rule that was about it, and whether it was the one. */
-  readonly rules: readonly { readonly name: string; readonly do: string; readonly counted: boolean }[]
+  /** Every rule that applies to the request. */
+  readonly rules: readonly {
+    /** The name of the rule. */
+    readonly name: string
+    /** The effect of the rule. */
+    readonly do: string
+    /** Whether the rule decides. */
+    readonly counted: boolean
+  }[]
 }
 
-/** What came of a question. `rule`: what allows it. */
+/** The answer to a question. */
 interface Approved {
+  /** Whether it is allowed. */
   readonly yes: boolean
+  /** Why it is refused. */
   readonly why?: Why
+  /** The approval or grant that allows it. */
   readonly rule?: string
 }
 
@@ -74,7 +86,7 @@ const yearMs = 366 * 86_400_000
 /** Timers take no longer times. */
 const longestMs = 2_000_000_000
 
-/** Decides what servers may do, asks where nobody has decided, and keeps the answers. Made by `createPolicy`. */
+/** Decides what servers may do, asks the user where no rule decides, and keeps the answers: `host.policy`. */
 export class Policy {
   readonly #options: PolicyOptions
   readonly #clock: Clock
@@ -97,16 +109,18 @@ export class Policy {
     const store = options.store ?? memoryStore({ now: clock.now })
     this.#approvals = new Approvals(store, clock, id)
     this.#consent = new SetConsent({ store, approvals: this.#approvals, options, world: () => this.#world() })
-    this.#asker = new ApprovalAsker(onApproval, clock, toMilliseconds(options.patience ?? '5m', 'patience'))
+    this.#asker = new ApprovalAsker(onApproval, clock, toMilliseconds(options.approvalTimeout ?? '5m', 'approvalTimeout'))
     this.#rememberMs = toMilliseconds(options.remember ?? '1h', 'remember')
   }
 
+  /** Loads the answers that are kept. Call it before anything is decided. */
   async open(): Promise<void> {
     await this.#approvals.load()
     await this.#consent.load()
     this.#plan()
   }
 
+  /** Decides about one request, and counts it for rules about rates. */
   async decide(asked: Asked): Promise<Verdict> {
     this.#lately.push(asked)
     if (this.#lately.length > recent) this.#lately.shift()
@@ -126,8 +140,8 @@ export class Policy {
       return judged
     }
     const bound = boundOf(asked, judged, this.#options.identityOf?.(asked.server))
-    const kept = await this.#approvals.find(asked, judged, bound)
-    return kept === undefined ? { asking: judged, bound } : this.#answered(asked, kept)
+    const stored = await this.#approvals.find(asked, judged, bound)
+    return stored === undefined ? { asking: judged, bound } : this.#answered(asked, stored)
   }
 
   /** It was let in: rates count it. */
@@ -136,10 +150,10 @@ export class Policy {
     this.#counts.took(about, asked)
   }
 
-  #answered(asked: Asked, kept: Kept): Exclude<Verdict, { do: 'ask' }> {
-    const rule = `approval ${kept.id}`
-    if (kept.effect === 'deny') {
-      const until = new Date(kept.expires).toISOString()
+  #answered(asked: Asked, stored: StoredApproval): Exclude<Verdict, { do: 'ask' }> {
+    const rule = `approval ${stored.id}`
+    if (stored.effect === 'deny') {
+      const until = new Date(stored.expires).toISOString()
       const fix = `Revoke ${rule}, or wait until ${until}`
       return { do: 'deny', why: why('APPROVAL_REFUSED', rule, `The user declined ${wordsFor(asked)}`, fix) }
     }
@@ -147,7 +161,7 @@ export class Policy {
     return { do: 'allow', rule }
   }
 
-  /** Asks, and keeps the answer. A yes comes with the approval that it rests on, a no with its reason. */
+  /** Asks the user and keeps the answer. */
   async approve(asked: Asked, _verdict?: Verdict): Promise<Approved> {
     // Rules may have changed since the verdict, and others may have answered.
     const found = await this.#look(asked)
@@ -156,7 +170,7 @@ export class Policy {
     }
     const answer = await this.#ask(asked, found.asking, found.bound)
     const outcome = answer.yes ? 'success' : outcomeOf(answer.why)
-    const detail = `${wordsFor(asked)}, asked for by ${found.asking.rule}`
+    const detail = `${wordsFor(asked)}, required by ${found.asking.rule}`
     this.#options.onDecided?.({ kind: 'approval', asked, outcome, rule: answer.rule, why: answer.why, detail })
     return answer
   }
@@ -172,17 +186,17 @@ export class Policy {
     const forMs = outcome.answer.for === undefined ? this.#defaultMs(asked, yes) : toMilliseconds(outcome.answer.for, 'for')
     const reach: Covers = wider.some(one => one.covers === covers) ? covers : 'call'
     // An answer that finds no room, because so many are kept of this server, counts this once.
-    const kept = forMs > 0 ? await this.#approvals.keep(asked, bound, reach, yes, forMs).catch(unlessFull) : undefined
+    const stored = forMs > 0 ? await this.#approvals.keep(asked, bound, reach, yes, forMs).catch(unlessFull) : undefined
     if (forMs > 0 && about === 'set') this.#changed(asked.server)
     // It may have been forbidden while the question was open.
     const now = judge(this.#world(), asked)
     if (now.do === 'deny' || now.do === 'hold') return { yes: false, why: now.why }
     if (yes) {
       this.#took(asked)
-      return { yes, rule: kept?.[0] === undefined ? `approval, this once (${rule})` : `approval ${kept[0].id}` }
+      return { yes, rule: stored?.[0] === undefined ? `approval, this once (${rule})` : `approval ${stored[0].id}` }
     }
     const said = reason ?? `The user declined ${wordsFor(asked)}`
-    return { yes, why: why('APPROVAL_REFUSED', rule, said, 'Go on without it, or ask the user what to do instead') }
+    return { yes, why: why('APPROVAL_REFUSED', rule, said, 'Continue without it, or ask the user what to do instead') }
   }
 
   #defaultMs({ kind }: Asked, yes: boolean): number {
@@ -190,12 +204,12 @@ export class Policy {
     return kind === 'set' || kind === 'definition' ? yearMs : this.#rememberMs
   }
 
-  /** Which of the declared feature sets are on: those that a rule or an answer enables, no others. */
+  /** Returns which of the declared feature sets are enabled: those that a rule or an approval enables, no others. */
   select(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): HostSelection {
     return this.#consent.select(server, declared)
   }
 
-  /** Asks about those that no rule speaks of; gives the names of those that are now on. */
+  /** Asks about feature sets that no rule mentions, and returns the names of those that are now enabled. */
   async review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Promise<readonly string[]> {
     await this.#approvals.load()
     const consent = this.#consent
@@ -209,50 +223,51 @@ export class Policy {
     return this.select(server, consent.declared.get(server) ?? declared).enabled
   }
 
-  /** Asks whether an enabled set may do what it does not declare. A yes is kept, and counts for exactly this declaration. */
+  /** Asks whether an enabled feature set may do what it does not declare. A yes applies to exactly this declaration. */
   async widen(server: string, featureSet: string, use: SetUse): Promise<Approved> {
     const facts = this.#consent.facts(server, featureSet)
     return facts === undefined ? { yes: false } : this.approve(this.#consent.asked(server, featureSet, facts, use))
   }
 
-  /** Why a set that is known may no longer do any of these, where nobody agrees to it any more. */
+  /** Why a known feature set may no longer do any of these. Undefined: it may. */
   withdrawn(server: string, featureSet: string, uses: readonly SetUse[]): Why | undefined {
     return this.#consent.withdrawn(server, featureSet, uses)
   }
 
-  /** What an event is admitted by now, to be kept with it. `subscription`: the server's event that the config subscribes to. */
+  /** What an event is admitted by now, to be kept with it. `subscription`: the event of the server that the config subscribes to. */
   admission(server: string, featureSet: string, subscription?: string): SetAdmission {
     return this.#consent.admission(server, featureSet, subscription)
   }
 
-  /** Why an event that was admitted by that must not run now: another program has the name, or nobody agrees to it any more. */
+  /** Why an admitted event must not run now: another program has the name of the server, or its approval has ended. */
   refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: SetAdmission): Promise<Why | undefined> {
     return this.#consent.refusal(server, featureSet, uses, admitted)
   }
 
-  /** The rule or the approval by which a set that is known is on, or off. */
+  /** The rule or approval that enables or disables a known feature set. */
   ruleOfSet(server: string, featureSet: string): string {
     return this.#consent.decision(this.#consent.asked(server, featureSet)).rule
   }
 
+  /** Replaces the rules at once, and returns what changes. */
   async update(rules: PolicyRules): Promise<PolicyDiff> {
     const diff = this.preview(rules)
     this.#compiled = compile(rules)
     this.#counts.keep(this.#compiled.rules)
     const { added, changed, removed } = diff
-    const detail = `${added.length} new, ${changed.length} changed, ${removed.length} gone`
+    const detail = `${added.length} new, ${changed.length} changed, ${removed.length} removed`
     if (added.length + changed.length + removed.length > 0)
       this.#options.onDecided?.({ kind: 'rules', asked: { server: '' }, outcome: 'success', rule: 'policy.update', detail })
     this.#changed(undefined)
     return diff
   }
 
-  /** What such an update would change, without it. */
+  /** Returns what an update of the rules would change, without applying it. */
   preview(rules: PolicyRules, examples: readonly Asked[] = this.#lately): PolicyDiff {
     return compare(this.#world(), this.#world(compile(rules)), this.#consent.declared, examples)
   }
 
-  /** What would be decided, and by what; counts nothing and asks nobody. */
+  /** Returns what would be decided, and by which rule. Counts nothing and asks nobody. */
   explain(asked: Asked): Explained {
     const world = this.#world()
     const verdict = judge(world, asked)
@@ -260,23 +275,25 @@ export class Policy {
     return { verdict, rules: matchingRules(world, asked).map(({ name, effect }) => ({ name, do: effect, counted: name === by })) }
   }
 
-  /** Rules that never count. */
+  /** Rules that never apply, because others always decide before them. */
   shadowed(): CompiledPolicy['shadowed'] {
     return this.#compiled.shadowed
   }
 
-  /** Allows for a time what would be asked about. What is refused stays refused. */
-  async grant(what: GrantFor, duration: Duration): Promise<Kept> {
-    const kept = await this.#approvals.grant(what, toMilliseconds(duration, 'duration'))
-    const detail = `granted for a time: ${kept.kind} ${kept.tool ?? kept.featureSet ?? ''}`
-    this.#granted(what, `approval ${kept.id}`, detail)
-    return kept
+  /** Allows for a time what the user would be asked about. Denied requests stay denied. */
+  async grant(what: GrantFor, duration: Duration): Promise<StoredApproval> {
+    const stored = await this.#approvals.grant(what, toMilliseconds(duration, 'duration'))
+    const detail = `granted for a limited time: ${stored.kind} ${stored.tool ?? stored.featureSet ?? ''}`
+    this.#granted(what, `approval ${stored.id}`, detail)
+    return stored
   }
 
-  grants(server: string): Promise<readonly Kept[]> {
+  /** The answers that are stored for a server. */
+  grants(server: string): Promise<readonly StoredApproval[]> {
     return this.#approvals.list(server)
   }
 
+  /** Removes an answer that is kept. False if there is none with this id. */
   async revoke(server: string, id: string): Promise<boolean> {
     const revoked = await this.#approvals.revoke(server, id)
     if (!revoked) return false
@@ -289,16 +306,17 @@ export class Policy {
     this.#changed(asked.server)
   }
 
-  /** Says that it begins, for rules about what is under way; what is returned says that it ended. */
+  /** Reports that a request begins, for rules about running requests. The returned function reports its end. */
   enter(asked: Asked): () => void {
     return this.#counts.enter(this.#compiled.rules, asked)
   }
 
-  /** What a tool call acts on, read from its arguments; undefined where nobody said how to. */
+  /** What a tool call acts on, read from its arguments. Undefined if no extractor is configured. */
   scopesOf(server: string, tool: string, args: unknown): readonly Scope[] | undefined {
     return extracted(this.#options.extract ?? {}, server, tool, args)
   }
 
+  /** Stops the timers of the policy. */
   close(): void {
     this.#timer?.()
     this.#timer = undefined
@@ -344,12 +362,14 @@ function outcomeOf(said: Why | undefined): PolicyDecision['outcome'] {
 /** Why there is no yes where nobody gave an answer. */
 function unanswered(how: 'nobody' | 'late' | 'failed', asked: Asked, rule: string): Why {
   const what = `${wordsFor(asked)}${begunByText(asked.begunBy)}`
-  if (how === 'nobody') return why('NO_APPROVER', rule, `${what} has to be approved, and there is nobody to ask`, allowFix(asked))
-  if (how === 'late') return why('APPROVAL_TIMEOUT', rule, `Nobody answered whether to allow ${what}`, allowFix(asked))
+  if (how === 'nobody')
+    return why('NO_APPROVER', rule, `An approval is needed for ${what}, but there is nobody to ask`, allowFix(asked))
+  if (how === 'late')
+    return why('APPROVAL_TIMEOUT', rule, `The question whether to allow ${what} was not answered in time`, allowFix(asked))
   return why(
     'APPROVAL_FAILED',
     rule,
-    `Whether to allow ${what} could not be asked`,
-    'Look at what onApproval threw, and try again',
+    `Asking whether to allow ${what} failed`,
+    'Check the error that onApproval threw, and try again',
   )
 }

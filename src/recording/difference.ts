@@ -5,11 +5,13 @@
 import { isRecord } from '../jsonrpc/message.ts'
 import { jsonValue, pathPattern, pathText } from './format.ts'
 
-/** One leaf that is not the same. */
+/** A value that differs. */
 export interface LeafDifference {
+  /** The path of the value, for example `result.content.0.text`. */
   readonly path: string
-  /** Undefined where there was nothing. */
+  /** The value in the recording. Undefined if there was none. */
   readonly before: unknown
+  /** The value now. Undefined if there is none. */
   readonly after: unknown
 }
 

@@ -4,11 +4,11 @@ import {
   type FrameLine,
   frameText,
   frameValue,
-  keptFrame,
   lineText,
   pathPattern,
   pathText,
   type RecordingLine,
+  recordedFrame,
 } from './format.ts'
 import { readRecording } from './read.ts'
 import { redaction } from './writer.ts'
@@ -31,7 +31,7 @@ const line: fc.Arbitrary<RecordingLine> = fc.oneof(
       text,
       fc.record({ kind: fc.constant('frame' as const), ...placed, from: fc.constantFrom('client' as const, 'server' as const) }),
     )
-    .map(([frame, more]) => ({ ...more, ...keptFrame(frame) })),
+    .map(([frame, more]) => ({ ...more, ...recordedFrame(frame) })),
   fc.record({
     kind: fc.constant('http' as const),
     ...placed,
@@ -52,7 +52,7 @@ describe('a line of a tape', () => {
     fc.assert(
       fc.property(text, frame => {
         const [read] = readTape(
-          lineText(header) + lineText({ kind: 'frame', at: 1, connection: 1, from: 'client', ...keptFrame(frame) }),
+          lineText(header) + lineText({ kind: 'frame', at: 1, connection: 1, from: 'client', ...recordedFrame(frame) }),
         ).lines
         expect(frameText(read as FrameLine)).toBe(frame)
       }),
@@ -83,19 +83,19 @@ describe('a line of a tape', () => {
   })
 
   test('of another file is refused with its number, and so is another version', () => {
-    expect(() => readTape('{"at":1,"kind":"other","version":1}\n')).toThrow(/This is no tape/)
-    expect(() => readTape('')).toThrow(/This is no tape/)
+    expect(() => readTape('{"at":1,"kind":"other","version":1}\n')).toThrow(/This file is not a tape/)
+    expect(() => readTape('')).toThrow(/This file is not a tape/)
     expect(() => readTape('{"tape":2,"began":"x","by":"y"}\n')).toThrow(/version 2/)
     expect(() => readTape('{"recording":2,"began":"x","by":"y"}\n')).toThrow(/version 2/)
     expect(() => readTape('{"at":1,"kind":"begin","version":2}\n')).toThrow(/version 2/)
     expect(() => readTape(`${lineText(header)}{"kind":"other"}\n`)).toThrow(/Line 2 of the tape/)
-    expect(() => readTape(`${lineText(header)}no\n${lineText(header)}`)).toThrow(/Line 2 of the tape is no JSON/)
+    expect(() => readTape(`${lineText(header)}no\n${lineText(header)}`)).toThrow(/Line 2 of the tape is not valid JSON/)
     const both = { kind: 'frame', at: 1, connection: 1, from: 'client', frame: {}, text: '' }
     expect(() => readTape(`${lineText(header)}${JSON.stringify(both)}\n`)).toThrow(/Line 2/)
   })
 
   test('keeps the beginning of a frame that is too long, and how long it was', () => {
-    const kept = keptFrame('x'.repeat(20), 5)
+    const kept = recordedFrame('x'.repeat(20), 5)
     expect(kept).toEqual({ text: 'xxxxx', cut: 20 })
     expect(frameValue(kept)).toBeUndefined()
   })
@@ -126,7 +126,7 @@ describe('a path', () => {
       expect([good, pathPattern(good)(path)]).toEqual([good, true])
     for (const bad of ['content[0].text', 'result.*.text', '*', '**.content', 'result.content[1].text'])
       expect([bad, pathPattern(bad)(path)]).toEqual([bad, false])
-    expect(() => pathPattern('a..b')).toThrow(/cannot be read/)
+    expect(() => pathPattern('a..b')).toThrow(/is not a valid path/)
     expect(() => pathPattern('')).toThrow(/empty/)
   })
 })

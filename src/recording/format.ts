@@ -12,12 +12,13 @@ export const recordingVersion = 1
 
 /** The first line of a recording. */
 export interface RecordingHeader {
+  /** The version of the format. */
   readonly recording: typeof recordingVersion
-  /** When it begins, ISO 8601; the lines count milliseconds from there. */
+  /** When the recording began, ISO 8601. Other lines count milliseconds from then. */
   readonly began: string
-  /** Who wrote it. */
+  /** The program that wrote the recording. */
   readonly by: string
-  /** The server, in words. */
+  /** A description of the server. */
   readonly target?: string
 }
 
@@ -48,7 +49,7 @@ const lineShapes = {
     /** Its name in the config of the host that recorded it. */
     server: optional(string),
   }),
-  /** A frame as it stands in the file. */
+  /** A frame as it is in the file. */
   frame: object({
     ...placed,
     from,
@@ -80,8 +81,14 @@ const lineShapes = {
   turn: object({ ...timed, turn: anything }),
 }
 
-type Lines = { [K in keyof typeof lineShapes]: Infer<(typeof lineShapes)[K]> & { readonly kind: K } }
-/** A frame as it stands in the file. */
+/** The lines of a recording after the first one, by kind. */
+type Lines = {
+  [K in keyof typeof lineShapes]: Infer<(typeof lineShapes)[K]> & {
+    /** The kind of the line. */
+    readonly kind: K
+  }
+}
+/** A frame as it is in the file. */
 export type FrameLine = Lines['frame']
 /** What a host writes beside the frames of its servers. */
 export type HostLine = Lines['model' | 'id' | 'said' | 'turn']
@@ -102,7 +109,7 @@ export function lineText(line: RecordingHeader | RecordingLine): string {
 }
 
 /** A frame as it is kept in its line. `most`: the characters after which the rest of it is left out. */
-export function keptFrame(text: string, most = Number.POSITIVE_INFINITY): Pick<FrameLine, 'frame' | 'text' | 'cut'> {
+export function recordedFrame(text: string, most = Number.POSITIVE_INFINITY): Pick<FrameLine, 'frame' | 'text' | 'cut'> {
   if (text.length > most) return { text: text.slice(0, most), cut: text.length }
   const value = jsonValue(text)
   return JSON.stringify(value) === text ? { frame: value } : { text }
@@ -177,15 +184,13 @@ function partsOf(text: string): readonly Part[] {
     part.lastIndex = at
     const found = part.exec(text)
     if (found === null || parts.length >= mostParts)
-      throw new TypeError(
-        `The path "${clip(text)}" cannot be read: write names with dots between them, as in result.content[0].text`,
-      )
+      throw new TypeError(`"${clip(text)}" is not a valid path. Separate names with dots, as in result.content[0].text`)
     at = part.lastIndex
     const [, index, quoted, name] = found
     // A name in quotes is itself, even if it is an asterisk.
     parts.push(quoted === undefined ? partOf(index ?? name ?? '') : { name: unquoted(quoted) })
   }
-  if (parts.length === 0) throw new TypeError('A path is empty: name a member, as in result.content')
+  if (parts.length === 0) throw new TypeError('A path is empty. Name a member, as in result.content')
   return parts
 }
 
@@ -198,7 +203,7 @@ function unquoted(inner: string): string {
   try {
     return String(JSON.parse(`"${inner}"`))
   } catch {
-    throw new TypeError(`"${clip(inner)}" in a path is no name in JSON: write ["name"]`)
+    throw new TypeError(`"${clip(inner)}" in a path is not a valid JSON string. Write the name as in ["name"]`)
   }
 }
 

@@ -67,7 +67,7 @@ function pass(target: URL, options: HttpProxyOptions, recorder: HttpRecorder, re
     if (res.destroyed) return
     exchange.failed()
     options.onTrouble(error)
-    end(res, 502, `The server at ${clip(target.origin)} cannot be reached: ${clip(error.message)}`)
+    end(res, 502, `The server at ${clip(target.origin)} is not reachable: ${clip(error.message)}`)
   })
   res.on('close', () => up.destroy())
   req.on('data', (chunk: Buffer) => exchange.keep(chunk))

@@ -6,10 +6,10 @@ import { randomUUID } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'
 import { subscriptionKey } from '../engine/reserved.ts'
 import {
+  type Acceptor,
   type Caller,
   type Connection,
   ConnectionError,
-  type Door,
   type Lane,
   type Outgoing,
   type SendHints,
@@ -22,20 +22,37 @@ import { listenHttp } from '../transports/http/listen.ts'
 import { stdioServerConnection } from '../transports/stdio/server.ts'
 import { messagesOf, tokenOf } from './format.ts'
 
-/** Standard input and output, or a port; by default any that is free. */
+/** Where clients connect: standard input and output, or a port. Default: any free port. */
 export type ClientListenerOptions =
-  | { readonly stdio: true; readonly input?: NodeReadable; readonly output?: NodeWritable }
-  | { readonly stdio?: false; readonly port?: number; readonly host?: string; readonly path?: string }
+  | {
+      /** Whether the client comes on standard input and output. */
+      readonly stdio: true
+      /** Where to read instead of standard input. */
+      readonly input?: NodeReadable
+      /** Where to write instead of standard output. */
+      readonly output?: NodeWritable
+    }
+  | {
+      /** Whether the client comes on standard input and output. */
+      readonly stdio?: false
+      /** The port. Default: any that is free. */
+      readonly port?: number
+      /** The address. Default 127.0.0.1. */
+      readonly host?: string
+      /** The path of the endpoint. Default `/mcp`. */
+      readonly path?: string
+    }
 
 /** The longest frame: a recorder stands between others, and lets pass what they do. */
 export const listenerFrameBytes = 64 * 1024 * 1024
 
-/** A place that is open for clients. */
+/** A place where clients can connect. */
 export interface ClientListener {
-  /** Where it listens; undefined on stdio. */
+  /** The URL. Undefined on stdio. */
   readonly url: string | undefined
-  /** Settles when no client can come any more: the end of standard input. */
+  /** Resolves when no client can connect any more, because standard input has ended. */
   readonly over: Promise<void>
+  /** Stops listening and closes all connections. */
   close(): Promise<void>
 }
 
@@ -45,8 +62,8 @@ export async function listenForClients(
   accept: (connection: Connection) => void,
 ): Promise<ClientListener> {
   if (options.stdio === true) return listenOnStdio(options, accept)
-  const door = new HttpSessions(accept)
-  const listening = await listenHttp(door, {
+  const sessions = new HttpSessions(accept)
+  const listening = await listenHttp(sessions, {
     limits: { frameBytes: listenerFrameBytes },
     ssePath: '/sse',
     closeMs: 500,
@@ -56,7 +73,7 @@ export async function listenForClients(
     url: listening.url,
     over: new Promise(() => {}),
     close: async () => {
-      await door.close()
+      await sessions.close()
       await listening.close()
     },
   }
@@ -95,7 +112,7 @@ function listenOnStdio(
 const mostSessions = 1_000
 
 /** It knows of the protocol only what tells whose a frame is. */
-class HttpSessions implements Door {
+class HttpSessions implements Acceptor {
   readonly #accept: (connection: Connection) => void
   readonly #sessions = new Map<string, HttpSession>()
   #sessionless: HttpSession | undefined = undefined
@@ -109,14 +126,16 @@ class HttpSessions implements Door {
     const value = parsedFrame(text)
     const id = caller.header?.('mcp-session-id')
     const session = opens(value) ? this.#begin() : id === undefined ? this.#shared() : this.#sessions.get(id)
-    if (session === undefined) return refuse(reply, 404, 'There is no such session. Send initialize to begin one')
+    if (session === undefined)
+      return refuse(reply, 404, 'The session in mcp-session-id does not exist. Send initialize to start a new session')
     session.take(text, value, reply)
   }
 
   /** A stream for unsolicited messages. */
   listen(caller: Caller, lane: Lane): void {
     const session = this.#sessions.get(caller.header?.('mcp-session-id') ?? '')
-    if (session === undefined) return refuse(lane, 405, 'A stream is opened within a session. Send initialize to begin one')
+    if (session === undefined)
+      return refuse(lane, 405, 'A GET stream needs a session in mcp-session-id. Send initialize to start a session')
     session.hear(lane)
   }
 
@@ -124,7 +143,7 @@ class HttpSessions implements Door {
   leave(caller: Caller, reply: Lane): void {
     const id = caller.header?.('mcp-session-id') ?? ''
     const session = this.#sessions.get(id)
-    if (session === undefined) return refuse(reply, 404, 'There is no such session')
+    if (session === undefined) return refuse(reply, 404, 'The session in mcp-session-id does not exist')
     void session.close()
     reply.end({ status: 200 })
   }
@@ -165,21 +184,27 @@ function refuse(lane: Lane, status: number, message: string): void {
   lane.send(failureFrame(null, { code: -32600, message }), { final: true, status })
 }
 
-/**
- * As much of Node's streams as signatures have to name, so that our types can be read without those of Node. What is given is the
- * real thing, of `node:stream`.
- */
+/** The part of a readable Node stream that signatures name. */
 interface NodeReadable {
+  /** Whether more can be read. */
   readonly readable: boolean
+  /** Stops the flow of data. */
   pause(): unknown
+  /** Continues the flow of data. */
   resume(): unknown
+  /** Closes the stream. */
   destroy(): unknown
 }
 
+/** The part of a Node stream for writing that signatures name. */
 interface NodeWritable {
+  /** Whether more can be written. */
   readonly writable: boolean
+  /** Writes a chunk. */
   write(chunk: string | Uint8Array): boolean
+  /** Ends the stream. */
   end(): unknown
+  /** Closes the stream. */
   destroy(): unknown
 }
 
@@ -244,7 +269,7 @@ class HttpSession implements Connection {
 
   /** `outgoing.id` says whose answer it is, where that cannot be read from it. */
   send(text: string, outgoing?: Outgoing): void | Promise<void> {
-    if (this.ended) return Promise.reject(new ConnectionError('lost', 'The client has left'))
+    if (this.ended) return Promise.reject(new ConnectionError('lost', 'The client has disconnected'))
     const value = parsedFrame(text)
     if (value === undefined) return this.#answer(text, value, [outgoing?.id])
     const answered = messagesOf(value).flatMap(({ method, id }) => (method === undefined && isId(id) ? [id] : []))
@@ -318,7 +343,9 @@ class HttpSession implements Connection {
       this.#exchanges.delete(id)
       // Where there are no sessions, whoever hangs up has cancelled; a pipe has to be told so.
       if (this.#session === undefined && !this.ended)
-        this.#sink?.frame(notificationFrame('notifications/cancelled', { requestId: id, reason: 'The client hung up' }))
+        this.#sink?.frame(
+          notificationFrame('notifications/cancelled', { requestId: id, reason: 'The client closed the connection' }),
+        )
     }
     exchange.open.clear()
   }

@@ -23,7 +23,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }))
 
 function dial(server: Server): ReturnType<typeof memoryPair>[0] {
   const [near, far] = memoryPair()
-  server.door.accept(far)
+  server.acceptor.accept(far)
   return near
 }
 

@@ -13,14 +13,15 @@ import { type ClientListener, type ClientListenerOptions, listenForClients } fro
 import { connectionsOf, openRecording, type RecordedConnection, type RecordingText, readRecording } from './read.ts'
 import { ConnectionPlayback } from './script.ts'
 
-/** How a recording is played. */
+/** Options of playing a tape. */
 export interface PlayingOptions {
-  /** How fast: 1 is the pace of the tape, 2 twice that. Default: without any waiting. */
+  /** The speed: 1 is the pace of the recording, 2 is twice as fast. Default: without delays. */
   readonly speed?: number
-  /** What goes wrong: `delay=200ms@tools/call:0.5`, `drop`, `cut:0.01`, … Default: nothing. */
+  /** Faults to inject: `delay=200ms@tools/call:0.5`, `drop`, `cut:0.01`, … Default: none. */
   readonly faults?: FaultsOption
-  /** The same seed brings the same faults. Default 1. */
+  /** The seed of random faults; the same seed gives the same faults. Default 1. */
   readonly seed?: number
+  /** For tests: time and timers. Default: the real clock. */
   readonly clock?: Clock
 }
 
@@ -65,7 +66,7 @@ function serve(
     frame: text => {
       unanswered.asked(text)
       const value = jsonValue(text)
-      if (value === undefined) return send(failureFrame(undefined, { code: -32700, message: 'Not JSON' }))
+      if (value === undefined) return send(failureFrame(undefined, { code: -32700, message: 'The message is not valid JSON' }))
       for (const part of Array.isArray(value) ? value : [value]) take(part)
     },
     fault: ({ message }) => send(failureFrame(undefined, { code: -32700, message })),
@@ -123,30 +124,31 @@ function clientMessage({ method, params, id }: RecordedMessage) {
 }
 
 function unknownFrame(id: Id, method: string): string {
-  return failureFrame(id, { code: -32601, message: `The tape does not know this ${method}: it was not asked with these params` })
+  return failureFrame(id, { code: -32601, message: `The tape has no answer to ${method} with these params` })
 }
 
 // What goes wrong on a line, on purpose: each rule names a fault, the methods that it strikes and how often. Chance comes from a seed, so
 // that what a test has seen it sees again.
 
 const faultKinds = ['delay', 'drop', 'duplicate', 'reorder', 'cut', 'error', 'garbage'] as const
-/** What can go wrong. */
+/** The kinds of faults. */
 export type FaultKind = (typeof faultKinds)[number]
 
-/** A rule for what goes wrong. */
+/** A fault to inject. */
 export interface InjectedFault {
+  /** What goes wrong. */
   readonly kind: FaultKind
-  /** The method whose answers, or which itself, it strikes; `*` at its end stands for any rest. Default: all. */
+  /** The method whose messages or answers it affects; a `*` at the end stands for any characters. Default: all. */
   readonly method?: string
-  /** 0 … 1. Default 1. */
+  /** The probability, from 0 to 1. Default 1. */
   readonly probability?: number
-  /** `delay`: how long. Default 1 s. */
+  /** With `delay`: the delay in milliseconds. Default 1,000. */
   readonly ms?: number
-  /** `error`: its number. Default −32603. */
+  /** With `error`: the JSON-RPC error code. Default −32603. */
   readonly code?: number
 }
 
-/** Rules, as objects or as they are written on a command line. */
+/** Faults, as objects or in the form of the command line. */
 type FaultsOption = readonly (InjectedFault | string)[]
 
 const written = /^([a-z]+)(?:=([^@:]+))?(?:@([^:]+))?(?::([\d.]+))?$/
@@ -158,7 +160,7 @@ function parseFault(text: string): InjectedFault {
   const probability = chance === undefined ? 1 : Number(chance)
   if (known === undefined || !(probability >= 0 && probability <= 1))
     throw new TypeError(
-      `The fault "${clip(text)}" cannot be read: write KIND[=VALUE][@METHOD][:PROBABILITY], where KIND is one of ${faultKinds.join(', ')}, as in delay=200ms@tools/call:0.5`,
+      `"${clip(text)}" is not a valid fault. Write KIND[=VALUE][@METHOD][:PROBABILITY], where KIND is one of ${faultKinds.join(', ')}, as in delay=200ms@tools/call:0.5`,
     )
   return {
     kind: known,
@@ -172,7 +174,7 @@ function parseFault(text: string): InjectedFault {
 function codeOf(value = '-32603'): number {
   const code = Number(value)
   if (Number.isSafeInteger(code)) return code
-  throw new TypeError(`The number of an error must be an integer, as in error=-32603, and "${clip(value)}" is none`)
+  throw new TypeError(`"${clip(value)}" is not an integer. Write the error code as a number, as in error=-32603`)
 }
 
 /** Says by rules and a seed which faults strike what is about to be sent. */
@@ -250,7 +252,7 @@ function faultyConnection(
 }
 
 function errorText(id: Id, code = -32603): string {
-  return failureFrame(id, { code, message: 'An error was asked for by a fault' })
+  return failureFrame(id, { code, message: 'This error was injected by a fault of the mock server' })
 }
 
 /** The method and id that a frame is about. */
@@ -264,18 +266,20 @@ function aboutIn(text: string, methodOf: (id: Id) => string | undefined): { meth
 
 // A recording that plays: as a server in memory, or on standard input and output or a port.
 
-/** A recording that was read, and can be played. */
+/** A recording of MCP traffic, made by `openTape`. */
 export interface Tape {
+  /** The first line of the recording. */
   readonly header: RecordingHeader
+  /** The recorded connections, in the order in which they were opened. */
   readonly conversations: readonly RecordedConnection[]
-  /** Whether its writer was killed amid a line, or the file was full: something is missing at its end. */
+  /** Whether the end of the recording is missing, because its writer was killed or the file was full. */
   readonly cut: boolean
-  /** A connection to a server that says what it said on the tape: for `connect`. Each call begins the next conversation. */
+  /** Returns a connection to a server that answers as on the tape, for `connect`. Each call starts the next recorded conversation. */
   target(options?: PlayingOptions): Connection
 }
 
 /**
- * Reads a tape.
+ * Reads a recording of MCP traffic.
  * @example
  * const tape = await openTape('session.tape')
  * await using mcp = await connect(tape.target())
@@ -304,14 +308,14 @@ export function tapeOf(given: string | RecordingText): Tape {
   }
 }
 
-/** How a tape is served. */
+/** Options of `serveTape`. */
 export interface ServeTapeOptions extends PlayingOptions {
-  /** Where clients come in. Default: any free port. */
+  /** Where clients connect. Default: any free port. */
   readonly client?: ClientListenerOptions
 }
 
 /**
- * Serves a tape as a mock server.
+ * Serves a recording as a mock server.
  * @example const mock = await serveTape('session.tape', { client: { port: 7000 }, faults: ['drop:0.1'] })
  */
 export async function serveTape(

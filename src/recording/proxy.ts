@@ -9,6 +9,7 @@ import { openHttpProxy } from './http-proxy.ts'
 import { type ClientListener, type ClientListenerOptions, listenForClients } from './listener.ts'
 import { RecordingWriter, type RecordOptions } from './writer.ts'
 
+/** Called with a failure of the proxy. */
 type OnTrouble = (error: Error) => void
 
 /** The server behind a proxy. */
@@ -19,21 +20,21 @@ interface ProxiedServer {
   readonly url?: URL | undefined
 }
 
-/** What a proxy records, and for whom. */
+/** Options of a recording proxy. */
 export interface ProxyOptions extends RecordOptions {
-  /** The file that is written. */
+  /** The file to write. */
   readonly file: string
-  /** Where the client comes in: `{ stdio: true }`, or a port, by default any free one. */
+  /** Where the client connects: `{ stdio: true }`, or a port. Default: any free port. */
   readonly client?: ClientListenerOptions
-  /** The server speaks by the pair of endpoints of 2024-11-05, and the client on stdio. Default false. */
+  /** Whether the server speaks HTTP+SSE (2024-11-05). The client then connects by stdio. Default false. */
   readonly pair?: boolean
-  /** Told when a server cannot be reached, or goes before its client does. Default: nobody is. */
+  /** Called if a server cannot be reached, or disconnects before its client. Default: not called. */
   readonly onTrouble?: OnTrouble
-  /** Headers added to what goes to the server over HTTP; never written down. */
+  /** Headers that are added to HTTP requests to the server, and not recorded. Default: none. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A proxy that records: where the client connects, and how it ends. Closing it lets go of both sides, then of the file. */
+/** A recording proxy. Closing it disconnects both sides and closes the file. */
 export type RecordingProxy = ClientListener
 
 /** Starts a proxy before a server. */

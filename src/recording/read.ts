@@ -19,26 +19,31 @@ import {
   recordingVersion,
 } from './format.ts'
 
-/** A frame that was sent, whether it was read from a recording or from a transcript. */
+/** A frame of a recording or a transcript. */
 export interface RecordedFrame {
+  /** Who sent it. */
   readonly from: FrameLine['from']
-  /** Milliseconds since the recording began; 0 in a transcript, which has no times. */
+  /** Milliseconds since the recording began. 0 in transcripts, which have no times. */
   readonly at: number
+  /** The frame as text. */
   readonly text: string
-  /** Undefined for what is no JSON. */
+  /** The parsed text. Undefined if it is not JSON. */
   readonly value: unknown
   /** The line of the file. */
   readonly line: number
-  /** Headers and status, where HTTP carried it. */
+  /** The HTTP status, if HTTP carried it. */
   readonly status?: number
+  /** The headers, if HTTP carried it. Headers with secrets are not recorded. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** What passed on one connection, in order. */
+/** The frames of one connection. */
 export interface RecordedConnection {
+  /** The carrier of the connection. */
   readonly carrier: Carrier
-  /** The name of the server, where a host recorded it. */
+  /** The name of the server, if a host recorded it. */
   readonly server?: string
+  /** The frames in both directions, in order. */
   readonly frames: readonly RecordedFrame[]
 }
 
@@ -57,7 +62,7 @@ const mostBytes = 300 * 1024 * 1024
 export async function openRecording(file: string, noun = 'recording'): Promise<RecordingText> {
   const { size } = await stat(file)
   if (size > mostBytes)
-    throw new TypeError(`${clip(file)} has ${size} bytes, and at most ${mostBytes} are read. Record less, with maxBytes`)
+    throw new TypeError(`${clip(file)} has ${size} bytes, more than ${mostBytes} (the limit). Set maxBytes to record less`)
   return readRecording(await readFile(file, 'utf8'), noun)
 }
 
@@ -69,15 +74,15 @@ export function readRecording(text: string, noun = 'recording'): RecordingText {
   const header = form?.header(first)
   if (form === undefined || !isHeader(header))
     throw new TypeError(
-      `This is no ${noun}: its first line does not begin with {"recording":${recordingVersion}, …}. Make one with vivarium record`,
+      `This file is not a ${noun}: its first line does not begin with {"recording":${recordingVersion}, …}. Create one with vivarium record`,
     )
   if (header.recording !== recordingVersion)
     throw new TypeError(
-      `This ${noun} has version ${header.recording}, and version ${recordingVersion} is read here. Record it anew`,
+      `This ${noun} has version ${header.recording}, but only version ${recordingVersion} is supported. Record it again`,
     )
   const lines = rest.map((raw, at) => {
     const line = form.line(raw, first)
-    if (!isLine(line)) throw new TypeError(`Line ${at + 2} of the ${noun} is none of its lines`)
+    if (!isLine(line)) throw new TypeError(`Line ${at + 2} of the ${noun} is not a valid entry`)
     return line
   })
   const whole = { ...header, recording: recordingVersion } as const
@@ -107,7 +112,7 @@ function jsonLines(text: string, noun: string): { readonly values: readonly Raw[
     const value = jsonValue(line)
     if (isRecord(value)) values.push(value)
     else if (at === last) return { values, cut: true }
-    else throw new TypeError(`Line ${at + 1} of the ${noun} is no JSON`)
+    else throw new TypeError(`Line ${at + 1} of the ${noun} is not valid JSON`)
   }
   return { values, cut: false }
 }
@@ -138,8 +143,8 @@ const forms: readonly Form[] = [
 function hostLine(raw: Raw): Raw {
   const { kind, frame, server, ...more } = raw
   if (kind !== 'out' && kind !== 'in') return raw
-  const kept = typeof frame === 'string' ? { text: frame } : { frame }
-  return { ...more, ...kept, kind: 'frame', from: kind === 'out' ? 'client' : 'server' }
+  const stored = typeof frame === 'string' ? { text: frame } : { frame }
+  return { ...more, ...stored, kind: 'frame', from: kind === 'out' ? 'client' : 'server' }
 }
 
 function timeText(at: unknown): string | undefined {

@@ -7,32 +7,38 @@ import { jsonValue, messagesOf, type RecordedMessage } from './format.ts'
 import { FrameSender } from './frame-sender.ts'
 import type { RecordedConnection, RecordedFrame } from './read.ts'
 
-/** What counts as a difference, and how long is waited for it. */
+/** Options of `replayTape`. */
 export interface ReplayTapeOptions {
-  /** Paths whose values do not count, beside those that are of their time anyway: `result.serverInfo.version`, `**.elapsed`. */
+  /**
+   * Paths whose values are not compared, in addition to those that always differ: `result.serverInfo.version`, `**.elapsed`.
+   * Default: none.
+   */
   readonly ignore?: readonly string[]
-  /** Headers for a server over HTTP: those that hold secrets are not on the tape. */
+  /** Headers for a server over HTTP, for example credentials, which are not recorded. Default: none. */
   readonly headers?: Readonly<Record<string, string>>
-  /** How long to wait for what was said then. Default 30 s. */
+  /** How long to wait for each recorded answer, in milliseconds. Default 30,000. */
   readonly timeoutMs?: number
+  /** For tests: time and timers. Default: the real clock. */
   readonly clock?: Clock
 }
 
-/** What the server says otherwise than it did. */
+/** What the server answers differently. */
 export interface TapeDifference extends LeafDifference {
-  /** 1 is the first conversation of the tape. */
+  /** The number of the conversation on the tape, from 1. */
   readonly conversation: number
-  /** The line of the tape; 0 for what is not on it. */
+  /** The line of the tape. 0 if it is not on the tape. */
   readonly line: number
-  /** `answer to tools/call`, `request roots/list`, `notification notifications/progress`, `connection`. */
+  /** What differs: `answer to tools/call`, `request roots/list`, `notification notifications/progress`, `connection`. */
   readonly what: string
 }
 
-/** What came of a replay. */
+/** The result of a replay. */
 export interface TapeReplayed {
+  /** What the server answers otherwise. Empty if nothing differs. */
   readonly differences: readonly TapeDifference[]
-  /** Frames of the client that were sent. */
+  /** How many frames of the client were sent. */
   readonly sent: number
+  /** How many conversations were replayed. */
   readonly conversations: number
 }
 
@@ -118,7 +124,7 @@ class Replay {
   async #expect(message: RecordedMessage, line: number): Promise<void> {
     const { method, id } = message
     if (typeof method !== 'string') {
-      const what = `answer to ${this.#methods.get(id) ?? 'nothing that was asked'}`
+      const what = `answer to ${this.#methods.get(id) ?? 'an unknown request'}`
       const now = await this.#received.take(({ method: own, id: other }) => own === undefined && other === id)
       return this.#hold(what, line, message, now)
     }
@@ -140,7 +146,7 @@ class Replay {
     const place = { conversation: this.#conversation, line, what }
     if (after === undefined) {
       const why = this.#received.ended === undefined ? '' : `: ${this.#received.ended}`
-      this.differences.push({ ...place, path: '', before: contentOf(before), after: `nothing came${why}` })
+      this.differences.push({ ...place, path: '', before: contentOf(before), after: `nothing arrived${why}` })
       return
     }
     const { differences, learned } = this.#compare(before, after)

@@ -242,9 +242,9 @@ function keyOf(method: string, params: unknown): string {
 
 function plain(params: unknown): RecordedMessage {
   if (!isRecord(params)) return {}
-  const kept = Object.entries(params).filter(([name]) => name !== '_meta' && !madeUp.includes(name))
+  const stored = Object.entries(params).filter(([name]) => name !== '_meta' && !madeUp.includes(name))
   // An answer that is a request of its own carries its result.
-  return Object.fromEntries(kept.map(([name, value]) => [name, name === 'result' && isRecord(value) ? plain(value) : value]))
+  return Object.fromEntries(stored.map(([name, value]) => [name, name === 'result' && isRecord(value) ? plain(value) : value]))
 }
 
 function isRedacted({ key }: Slot): boolean {

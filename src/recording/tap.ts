@@ -3,20 +3,22 @@ import type { Connection, Outgoing } from '../jsonrpc/connection.ts'
 import { picked } from '../jsonrpc/message.ts'
 import { RecordingWriter, type RecordOptions } from './writer.ts'
 
-/** A frame as it passed, seen from the end that was tapped. */
+/** A frame, seen from the end that was tapped. */
 export interface PassedFrame {
+  /** Whether this end sent it (`out`) or received it (`in`). */
   readonly way: 'out' | 'in'
+  /** The frame as text. */
   readonly text: string
-  /** The HTTP status that carried it, where there was one. */
+  /** The HTTP status that carried it, if there was one. */
   readonly status?: number | undefined
-  /** What travelled with a frame that went out. */
+  /** What accompanied a frame that was sent. */
   readonly outgoing?: Outgoing | undefined
 }
 
-/** Told of every frame. */
+/** Called with every frame. */
 export type OnFrame = (frame: PassedFrame) => void
 
-/** The same connection, with every frame told to `onFrame` just before it goes on its way, and its end to `onClosed`. */
+/** Returns the same connection, with `onFrame` called before each frame is passed on, and `onClosed` at its end. */
 export function tapConnection(connection: Connection, onFrame: OnFrame, onClosed?: (reason?: Error) => void): Connection {
   const { listen, drop, rest, expire } = connection
   return {
@@ -51,16 +53,16 @@ export function tapConnection(connection: Connection, onFrame: OnFrame, onClosed
 
 // Recording the connections of a client of our own: for tests and hosts, where no process has to stand between.
 
-/** Connections that are being recorded into a file. */
+/** A recording in progress. */
 export interface TapeRecording {
-  /** For the option `wrap` of `connect`: each connection is a conversation of the tape. */
+  /** For the option `wrap` of `connect`: each connection becomes a conversation of the tape. */
   readonly wrap: (connection: Connection) => Connection
-  /** Nothing is kept from here on. Throws where something could not be written. */
+  /** Ends the recording. Throws if something could not be written. */
   close(): void
 }
 
 /**
- * Writes down what passes over connections, into one file.
+ * Records the traffic of connections in a file.
  * @example
  * const tape = recordTape('session.tape')
  * await using mcp = await connect(url, { wrap: tape.wrap })

@@ -46,7 +46,7 @@ function shop(price = 3): Server {
 function dial(server: Server): () => ReturnType<typeof memoryPair>[0] {
   return () => {
     const [near, far] = memoryPair()
-    server.door.accept(far)
+    server.acceptor.accept(far)
     return near
   }
 }
@@ -88,7 +88,7 @@ describe('a tape as a server', () => {
   test('refuses what the tape does not know, by its name', async () => {
     await recorded()
     await using mcp = await connect((await openTape(file)).target())
-    await expect(mcp.callTool('price', { of: 'gold' })).rejects.toThrow(/The tape does not know this tools\/call/)
+    await expect(mcp.callTool('price', { of: 'gold' })).rejects.toThrow(/The tape has no answer to tools\/call/)
   })
 
   test('serves over HTTP and takes its time when told to', async () => {
@@ -137,7 +137,7 @@ describe('a tape against a server', () => {
     await recorded()
     const silent = (): ReturnType<typeof memoryPair>[0] => memoryPair()[0]
     const { differences } = await replayTape(file, silent, { timeoutMs: 1 })
-    expect(differences[0]).toMatchObject({ after: 'nothing came', what: 'answer to server/discover' })
+    expect(differences[0]).toMatchObject({ after: 'nothing arrived', what: 'answer to server/discover' })
     const short = tapeOf(
       (await readFile(file, 'utf8'))
         .split('\n')
@@ -165,7 +165,7 @@ describe('faults', () => {
 
   test('strike the method that they name, and no other', async () => {
     const mcp = await faulty(['error=-32603@tools/call', 'drop@prompts/*'])
-    expect(await price(mcp)).toMatch(/asked for by a fault/)
+    expect(await price(mcp)).toMatch(/injected by a fault/)
     await expect(mcp.ping()).resolves.toBeUndefined()
   })
 
@@ -209,13 +209,13 @@ describe('faults', () => {
   })
 
   test('strike the same calls for the same seed', async () => {
-    const luck = async (seed: number): Promise<string> => {
+    const failureDraw = async (seed: number): Promise<string> => {
       const mcp = await faulty(['error@tools/call:0.5'], seed)
       let text = ''
       for (let at = 0; at < 12; at++) text += (await price(mcp)) === 'ok' ? '.' : 'x'
       return text
     }
-    const [one, again, other] = [await luck(7), await luck(7), await luck(8)]
+    const [one, again, other] = [await failureDraw(7), await failureDraw(7), await failureDraw(8)]
     expect(again).toBe(one)
     expect(other).not.toBe(one)
     expect(one).toMatch(/\.x|x\./)
@@ -224,8 +224,8 @@ describe('faults', () => {
   test('are refused by name where they cannot be read', async () => {
     await recorded()
     const tape = await openTape(file)
-    expect(() => tape.target({ faults: ['explode'] })).toThrow(/"explode" cannot be read: write KIND/)
-    expect(() => tape.target({ faults: ['drop:2'] })).toThrow(/cannot be read/)
+    expect(() => tape.target({ faults: ['explode'] })).toThrow(/"explode" is not a valid fault\. Write KIND/)
+    expect(() => tape.target({ faults: ['drop:2'] })).toThrow(/is not a valid fault/)
   })
 })
 

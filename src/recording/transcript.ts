@@ -18,19 +18,31 @@ import { tapConnection } from './tap.ts'
 
 /** A frame of a transcript. */
 export interface TranscriptFrame extends RecordedFrame {
+  /** Marks a frame. */
   readonly kind: 'frame'
-  /** Wrong on purpose. */
+  /** Whether the frame is wrong on purpose. */
   readonly wrong: boolean
 }
 
-/** One thing that happens in a transcript. */
-export type TranscriptStep = TranscriptFrame | { readonly kind: 'drop'; readonly line: number; readonly id: Id }
+/** One step of a transcript. */
+export type TranscriptStep =
+  | TranscriptFrame
+  | {
+      /** Marks that the client gives up a request. */
+      readonly kind: 'drop'
+      /** The line of the file. */
+      readonly line: number
+      /** The id of the request. */
+      readonly id: Id
+    }
 
-/** A transcript that was read. */
+/** A transcript. */
 export interface Transcript {
-  /** The carriers it is for; undefined: all. */
+  /** The carriers that it is for. Undefined: all. */
   readonly carriers: readonly string[] | undefined
+  /** The values that the transcript defines, by name. */
   readonly values: ReadonlyMap<string, unknown>
+  /** The steps, in order. */
   readonly steps: readonly TranscriptStep[]
 }
 
@@ -41,7 +53,7 @@ interface Draft {
   headers: Record<string, string>
 }
 
-/** Reads the text of a transcript; a fault is told with its line. */
+/** Parses the text of a transcript. Throws with the line of a mistake. */
 export function parseTranscript(text: string): Transcript {
   const draft: Draft = { carriers: undefined, values: new Map(), steps: [], headers: {} }
   for (const { line, text: whole } of wholeLines(text)) read(draft, whole, line)
@@ -100,14 +112,14 @@ function read(draft: Draft, text: string, line: number): void {
     const parts = pattern.exec(text)
     if (parts !== null) return add(draft, line, parts)
   }
-  throw new SyntaxError(`Line ${line} of the transcript starts with neither ->, <-, -x, with, $, @ nor #`)
+  throw new SyntaxError(`Line ${line} of the transcript must start with ->, <-, -x, with, $, @ or #`)
 }
 
 function json(text: string | undefined, line: number): unknown {
   try {
     return JSON.parse(text ?? '')
   } catch (cause) {
-    throw new SyntaxError(`Line ${line} of the transcript holds no JSON`, { cause })
+    throw new SyntaxError(`Line ${line} of the transcript is not valid JSON`, { cause })
   }
 }
 
@@ -116,16 +128,16 @@ function frameOf(from: 'client' | 'server', text: string | undefined, line: numb
   return { kind: 'frame', from, at: 0, text: JSON.stringify(value), value, line, wrong: false }
 }
 
-/** A transcript that is being written. */
+/** A transcript in progress. */
 export interface TranscriptRecording {
-  /** Use this one instead of the connection that was given. */
+  /** The connection to use instead of the given one. */
   readonly connection: Connection
-  /** The transcript so far, seen from the client. */
+  /** Returns the transcript so far, as the client sees it. */
   text(): string
 }
 
 /**
- * Keeps what passes over a client's connection.
+ * Writes a transcript of the traffic of a client's connection.
  * @example
  * const recording = recordTranscript(connection)
  * await using mcp = await connect(recording.connection)

@@ -13,23 +13,27 @@ import {
   type HostLine,
   type HttpFacts,
   jsonValue,
-  keptFrame,
   lineText,
   pathPattern,
   type RecordingLine,
+  recordedFrame,
   recordingVersion,
 } from './format.ts'
 
-/** What is kept of what passes. */
+/** Options of a recording. */
 export interface RecordOptions {
-  /** The server in words, for the first line. */
+  /** A description of the server, for the first line. Default: none. */
   readonly target?: string
-  /** Members of frames that are not kept: `params.arguments.password`, `**.apiKey`. Headers that hold secrets never are. */
+  /**
+   * Members of frames that are not recorded: `params.arguments.password`, `**.apiKey`. Headers with secrets are never recorded.
+   * Default: none.
+   */
   readonly redact?: readonly string[]
-  /** The most bytes of the file. What comes after that still passes, but is not kept. Default 256 MiB. */
+  /** The most bytes of the file. Later traffic is passed on but not recorded. Default 256 MiB. */
   readonly maxBytes?: number
-  /** The most characters kept of one frame. Default 16 Mi. */
+  /** The most characters of a frame that are recorded. Default 16 Mi. */
   readonly maxFrame?: number
+  /** For tests: the time. Default: the real clock. */
   readonly clock?: Clock
 }
 
@@ -83,8 +87,8 @@ export class RecordingWriter {
     put({ kind: 'open', carrier, ...(server !== undefined && { server }) })
     return {
       frame: (from: FrameLine['from'], text: string, more: Pick<FrameLine, 'exchange' | 'http'> = {}): void => {
-        const kept = keptFrame(this.#redaction.frame(text), this.#maxFrame)
-        put({ kind: 'frame', from, ...kept, ...more, ...(more.http && { http: this.#open(more.http) }) })
+        const stored = recordedFrame(this.#redaction.frame(text), this.#maxFrame)
+        put({ kind: 'frame', from, ...stored, ...more, ...(more.http && { http: this.#open(more.http) }) })
       },
       http: (from: FrameLine['from'], exchange: number, http: HttpFacts): void =>
         put({ kind: 'http', from, exchange, http: this.#open(http) }),
@@ -167,7 +171,7 @@ function inner(matches: PathPattern): PathPattern {
 /** What is no JSON has no members, and may hold anything: of that only its length is kept. */
 function redactedFrame(text: string, patterns: readonly PathPattern[]): string {
   const value = jsonValue(text)
-  if (value === undefined) return `${redacted} (${text.length} characters that are no JSON)`
+  if (value === undefined) return `${redacted} (${text.length} characters that are not JSON)`
   const found = { any: false }
   const put = without(value, [], patterns, found)
   return found.any ? JSON.stringify(put) : text

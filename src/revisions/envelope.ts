@@ -52,7 +52,7 @@ export function envelopeFault(key: string, expected: string): McpError {
 function checkMethodHeader(method: string, header: string | undefined): void {
   if (header === undefined) throw headerFault(`The header Mcp-Method is missing; send Mcp-Method: ${clip(method)}`)
   if (header.trim() !== method) {
-    throw headerFault(`The header Mcp-Method says "${clip(header)}", the body "${clip(method)}"; they must be equal`)
+    throw headerFault(`The header Mcp-Method says "${clip(header)}", but the body says "${clip(method)}"; both must be equal`)
   }
 }
 
@@ -68,7 +68,7 @@ export function checkNameHeader(value: unknown, caller: Caller): void {
   if (header === undefined) throw headerFault(`The header Mcp-Name is missing; send Mcp-Name: ${clip(encodeHeaderValue(value))}`)
   // What looks encoded stands for what it encodes, never for itself.
   if ((header !== value || wrapped.test(value)) && decodeHeaderValue(header) !== value) {
-    throw headerFault(`The header Mcp-Name says "${clip(header)}", the body "${clip(value)}"; they must be equal`)
+    throw headerFault(`The header Mcp-Name says "${clip(header)}", but the body says "${clip(value)}"; both must be equal`)
   }
 }
 

@@ -31,7 +31,7 @@ const byId = new Map<string, Revision>(revisions.map(revision => [revision.id, r
 export function revisionById(id: RevisionId): Revision {
   const revision = byId.get(id)
   if (revision === undefined) {
-    throw new TypeError(`There is no revision "${id}". Known are ${[...byId.keys()].join(', ')}`)
+    throw new TypeError(`Revision "${id}" does not exist. Known revisions: ${[...byId.keys()].join(', ')}`)
   }
   return revision
 }
@@ -50,7 +50,7 @@ export class SupportedRevisions {
   readonly #byWire: ReadonlyMap<string, Revision>
 
   constructor(ids: readonly RevisionId[] = officialRevisions) {
-    if (ids.length === 0) throw new TypeError('revisions: [] leaves nothing to speak; list at least one, or leave the option out')
+    if (ids.length === 0) throw new TypeError('revisions is an empty list; name at least one revision, or omit the option')
     this.all = ids.map(revisionById)
     const official = this.all.filter(revision => !revision.dialect)
     this.sessions = newestFirst(official.filter(revision => revision.era === 'session'))
@@ -95,7 +95,7 @@ export function revisionOfMessage(
     if (header !== undefined && spoken.byWire(header)?.era === 'request') {
       throw new McpError(
         'invalid-envelope',
-        `params._meta["${versionKey}"] is missing; on this wire every request names its version there`,
+        `params._meta["${versionKey}"] is missing; at this revision every request names its protocol version there`,
       )
     }
   }
@@ -104,7 +104,7 @@ export function revisionOfMessage(
   if (pinned !== undefined) return pinned
   if (dialectMethods.has(method)) {
     if (spoken.dialect !== undefined) return spoken.dialect
-    throw new McpError('method-not-found', `There is no method "${clip(method)}" on this wire`)
+    throw new McpError('method-not-found', `Method "${clip(method)}" does not exist at this revision`)
   }
   return unopened(method, header, caller, spoken)
 }
@@ -112,10 +112,10 @@ export function revisionOfMessage(
 function claimed(meta: Params, header: string | undefined, caller: Caller, spoken: SupportedRevisions): Revision {
   const claim = meta[versionKey]
   if (typeof claim !== 'string') throw envelopeFault(versionKey, 'a string')
-  if (!isRecord(meta[capabilitiesKey])) throw envelopeFault(capabilitiesKey, 'an object; {} declares none')
+  if (!isRecord(meta[capabilitiesKey])) throw envelopeFault(capabilitiesKey, 'an object ({} declares no capabilities)')
   if (caller.carrier === 'http' && header !== claim) {
     const said = header === undefined ? 'is missing' : `says "${clip(header)}"`
-    throw headerFault(`The header MCP-Protocol-Version ${said}, the body's _meta says "${clip(claim)}"; they must be equal`)
+    throw headerFault(`The header MCP-Protocol-Version ${said}, but _meta in the body says "${clip(claim)}"; both must be equal`)
   }
   const revision = spoken.byWire(claim)
   if (revision?.era === 'request') return revision
@@ -127,7 +127,7 @@ export function unsupported(requested: string, spoken: SupportedRevisions): McpE
   const supported = spoken.requests.map(revision => revision.wire)
   return new McpError(
     'version-unsupported',
-    `Version "${clip(requested)}" is not spoken here; use one of ${supported.join(', ')}`,
+    `Protocol version "${clip(requested)}" is not supported; use one of ${supported.join(', ')}`,
     {
       data: { supported, requested: clip(requested) },
     },
@@ -158,7 +158,10 @@ export function versionHeader(caller: Caller): string | undefined {
 export function checkVersionHeader(header: string | undefined, spoken: SupportedRevisions, pinned: Revision | undefined): void {
   if (header === undefined || pinned?.dialect || spoken.byWire(header) !== undefined) return
   const known = spoken.wires.join(', ')
-  throw new McpError('version-unsupported', `The header MCP-Protocol-Version says "${clip(header)}"; spoken here are ${known}`)
+  throw new McpError(
+    'version-unsupported',
+    `Protocol version "${clip(header)}" in the header MCP-Protocol-Version is not supported; use one of ${known}`,
+  )
 }
 
 /** No handshake has been seen: over HTTP a server may serve session wires without a session. */

@@ -2,31 +2,41 @@
 import type { Carrier } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
 
-/** The ids of all revisions. */
+/** The ids of all protocol revisions. */
 export type RevisionId = '2024-11-05' | '2025-03-26' | '2025-06-18' | '2025-11-25' | '2026-07-28' | 'draft-2026-v1' | 's3'
 
 /** The version of this package, as its peers are told it beside its name. */
 export const version = '0.1.0'
 
-/** How a program names itself. */
+/** Name and version of a program. */
 export interface Implementation {
+  /** The name, for programs. */
   readonly name: string
+  /** The version. */
   readonly version: string
+  /** The name that people see. Default: `name`. */
   readonly title?: string
+  /** What it does, in a sentence. */
   readonly description?: string
+  /** The address of its website. */
   readonly websiteUrl?: string
+  /** Images that clients can show next to its name. */
   readonly icons?: readonly Icon[]
 }
 
-/** An image that stands for something. */
+/** An image for a name. */
 export interface Icon {
+  /** The address of the image: an https URL or a data URL. */
   readonly src: string
+  /** The media type of the image, for example `image/png`. */
   readonly mimeType?: string
+  /** The sizes of the image, for example `48x48`, or `any` for vector images. */
   readonly sizes?: readonly string[]
+  /** The theme that the image is made for. Default: any. */
   readonly theme?: 'light' | 'dark'
 }
 
-/** What one end declares that it can do. */
+/** The capabilities that one side declares. */
 export type Capabilities = Readonly<Record<string, unknown>>
 
 /** What is known of the other end while one message is handled: remembered per session, or read from each request. */

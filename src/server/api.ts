@@ -1,4 +1,5 @@
 /** What an author can do with a server: what each feature adds, joined. One line a feature. */
+import type { AuditControl } from '../core/audit/audit.ts'
 import type { InferInput, InferOutput, Schema } from '../core/schema/index.ts'
 import type { CallContext } from '../engine/context.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -41,17 +42,16 @@ import type { RecommendationsServerOptions } from '../features/reliability/recom
 import type { StateContext, StateServerOptions, StatesApi } from '../features/reliability/session-state/server.ts'
 import type { ProgressContext, StreamingServerOptions } from '../features/reliability/streaming/server.ts'
 import type { TransactionsApi, TransactionsServerOptions, UndoFacts } from '../features/reliability/transactions/server.ts'
-import type { Door } from '../jsonrpc/connection.ts'
+import type { Acceptor } from '../jsonrpc/connection.ts'
 import type { Awaitable, Params } from '../jsonrpc/message.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listening.ts'
-import type { AuditControl } from './kit.ts'
 import type { FetchOptions, ServeHttpOptions } from './serve.ts'
 
 export type { RateOptions } from '../features/reliability/cost/rates.ts'
 export type { ManifestOptions } from '../features/reliability/manifest/server.ts'
 
-/** What the features let an author say of a server. */
+/** Options of `createServer` that features add. */
 export interface FeatureOptions
   extends OfferingOptions,
     LifecycleServerOptions,
@@ -70,7 +70,7 @@ export interface FeatureOptions
     ReferencesServerOptions,
     LiveServerOptions {}
 
-/** What the features let an author say of a tool. */
+/** Options of `server.tool` that features add. */
 interface ToolFeatureOptions
   extends ConfirmToolOption,
     MediaToolOption,
@@ -79,44 +79,54 @@ interface ToolFeatureOptions
     CostToolOption,
     ScopesToolOption {}
 
-/** What an author says of the tool `import_from_ref`. */
+/** Options of `server.importer`. */
 export interface ImporterOptions extends ImporterFacts, ToolFeatureOptions {}
 
-/** A feature set that is offered. */
+/** A feature set of MCP Live, made by `server.featureSet`. */
 export interface FeatureSet extends FeatureSetOf<AddLiveTool> {}
 
-/** Offers a tool that belongs to a feature set. */
+/** Registers a tool of a feature set. Works like `server.tool`, and `ctx` has the members of MCP Live. */
 type AddLiveTool = <I extends Schema, O extends Schema>(
   name: string,
   options: ToolOptions<I, O>,
   handler: (args: Arguments<I>, context: LiveContext) => Awaitable<Returned<O>> | Streamed<O>,
 ) => Registration<ToolOptions<I, O>>
 
-/** What an author says of a tool. The type of one option is an indexed access: `ToolOptions['confirm']`. */
+/** Options of `server.tool`. To name the type of one option, write for example `ToolOptions['confirm']`. */
 export interface ToolOptions<I extends Schema = Schema, O extends Schema = Schema>
   extends Omit<ToolFacts, 'input' | 'output'>,
     ToolFeatureOptions {
-  /** The arguments: a Zod, Valibot or ArkType schema, or JSON Schema. Default: none are taken. */
+  /**
+   * The schema of the arguments: Zod, Valibot, ArkType, or JSON Schema. Arguments are validated before the handler runs. Default:
+   * the tool takes no arguments.
+   */
   readonly input?: I
-  /** The structured result, by a schema as of `input`. What the handler returns is checked against it. */
+  /** The schema of the structured result, as for `input`. What the handler returns is validated. Default: the result is not validated. */
   readonly output?: O
-  /** How a call of this tool is taken back: by which tool, and with which arguments. With it the tool takes part in transactions. */
+  /**
+   * The tool that undoes a call of this one, and its arguments. With it the tool takes part in transactions. Default: calls
+   * cannot be undone.
+   */
   readonly undo?: UndoFacts<Arguments<I>, Schema extends O ? unknown : InferOutput<O>>
 }
 
+/** The arguments that a handler gets: the output of the schema, or an empty object. */
 type Arguments<I> = Schema extends I ? Record<string, never> : InferOutput<I>
+/** What a handler may return: the input of the output schema, or a `Reply`. Anything without an output schema. */
 type Returned<O> = Schema extends O ? unknown : InferInput<O> | Reply
 
-/** What an `async function*` gives: each yield is a chunk. Where it returns nothing, the result is made of its chunks. */
+/** What an `async function*` handler yields: each value is a chunk. If it returns nothing, the result consists of its chunks. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a generator without a return statement returns void
 type Streamed<O> = AsyncGenerator<unknown, Returned<O> | void, void>
 
-/** What an author says of a resource. */
+/** Options of `server.resource`. */
 export type ResourceOptions<T extends string = string> = ResourceFacts<Context, VariableName<T>>
-/** What an author says of a prompt. */
+/** Options of `server.prompt`. */
 export type PromptOptions<A> = PromptFacts<Context, A>
+/** The arguments of a prompt, by name. */
 type ArgumentsRecord = Readonly<Record<string, ArgumentFacts<Context>>>
 
+/** Registers a prompt, with its arguments as a record or as a schema. */
 interface AddPrompt {
   <const A extends ArgumentsRecord>(
     name: string,
@@ -130,7 +140,7 @@ interface AddPrompt {
   ): Registration<PromptOptions<A>>
 }
 
-/** A server, as its author holds it. */
+/** An MCP server, made by `createServer`. Register tools, resources and prompts, then serve it by `listen`, `stdio` or `fetch`. */
 export interface Server
   extends EventsApi,
     ImporterApi<Context, ImporterOptions>,
@@ -140,14 +150,27 @@ export interface Server
     PermissionsApi,
     BudgetsApi,
     StatesApi {
-  /** Where carriers of one's own hand in connections. */
-  readonly door: Door
-  /** What is underneath. Not part of what we promise to keep as it is. */
+  /** Accepts connections and messages of your own carriers. */
+  readonly acceptor: Acceptor
+  /**
+   * The entrance for carriers of your own: pass connections or single messages to it.
+   * @deprecated Use `acceptor`.
+   */
+  readonly door: Acceptor
+  /**
+   * The engine that runs this server: for carriers and tools that the public API does not cover.
+   * @experimental Its members change without notice.
+   */
   readonly engine: Engine
   /**
-   * Offers a tool. Arguments are checked before the handler runs; what it returns (a text, an object, content blocks) becomes the
-   * result, and what it throws becomes a result that says so.
-   * @example server.tool('add', { description: 'Adds', input: z.object({ a: z.number(), b: z.number() }) }, ({ a, b }) => a + b)
+   * Registers a tool. Arguments are validated before the handler runs. What the handler returns (text, an object, content blocks,
+   * `reply(…)`) becomes the result; what it throws becomes an error result.
+   * @example
+   * server.tool(
+   *   'add',
+   *   { description: 'Adds two numbers', input: z.object({ a: z.number(), b: z.number() }) },
+   *   ({ a, b }) => `${a + b}`,
+   * )
    */
   tool<I extends Schema, O extends Schema>(
     name: string,
@@ -155,8 +178,10 @@ export interface Server
     handler: (args: Arguments<I>, context: Context) => Awaitable<Returned<O>> | Streamed<O>,
   ): Registration<ToolOptions<I, O>>
   /**
-   * Offers a resource under one URI, or by a URI template (RFC 6570) many. Returning nothing means that there is none such.
-   * @example server.resource('ticket://{id}', { name: 'ticket', mimeType: 'text/plain' }, ({ id }) => tickets.get(id))
+   * Registers a resource under a URI, or many under a URI template (RFC 6570). A handler that returns nothing states that there
+   * is no such resource.
+   * @example
+   * server.resource('ticket://{id}', { name: 'ticket', mimeType: 'text/plain' }, ({ id }) => tickets.get(id))
    */
   resource<const T extends string>(
     address: T,
@@ -164,32 +189,61 @@ export interface Server
     handler: (variables: TemplateVariables<T>, context: Context) => Awaitable<ResourceOutput>,
   ): Registration<ResourceOptions<T>>
   /**
-   * Offers a prompt. A string that the handler returns is what the user says.
-   * @example server.prompt('triage', { arguments: { id: { required: true } } }, ({ id }) => `Triage ticket ${id}`)
+   * Registers a prompt. Text that the handler returns is a message of the user.
+   * @example
+   * server.prompt('triage', { arguments: { id: { required: true } } }, ({ id }) => `Triage ticket ${id}`)
    */
   readonly prompt: AddPrompt
-  /** Tells those who watch it that the content of a resource is another one now. */
+  /**
+   * Notifies the clients that watch this resource that its contents have changed.
+   * @example server.resourceUpdated('ticket://T-1')
+   */
   resourceUpdated(uri: string): void
-  /** What was decided, by whom, and whether anybody changed what was written of it. */
+  /**
+   * Reads and verifies the audit log. There is one if the server has a `store`.
+   * @example const lines = await server.audit.read({ tool: 'delete_ticket' })
+   */
   readonly audit: AuditControl
-  /** Wraps every request from now on. */
+  /**
+   * Adds middleware around every request. The first middleware is the outermost. Returns the server.
+   * @example
+   * server.use(async (call, next) => {
+   *   const began = Date.now()
+   *   const result = await next(call)
+   *   console.error(call.method, Date.now() - began, 'ms')
+   *   return result
+   * })
+   */
   use(middleware: ServerMiddleware): Server
-  /** Serves one client on standard input and output; settles when it has gone. */
+  /** Serves one client on standard input and output. Resolves when the client has disconnected. Write logs to standard error only. */
   stdio(): Promise<void>
-  /** Serves HTTP, by default on loopback and a free port. */
+  /**
+   * Serves HTTP on 127.0.0.1 and a free port, unless you say otherwise. An address that others can reach needs `auth`.
+   * @example
+   * const listening = await server.listen({ path: '/mcp' })
+   * console.log(listening.url)
+   */
   listen(options?: ServeHttpOptions): Promise<Listening>
-  /** The web-standard face: `export default { fetch: server.fetch }`. */
+  /**
+   * Handles a web-standard `Request` of a loopback host: `export default { fetch: server.fetch }`. For other hosts use
+   * `fetchWith`.
+   * @example const response = await server.fetch(new Request('http://127.0.0.1/mcp', { method: 'POST', body: '…' }))
+   */
   readonly fetch: FetchHandler
-  /** The same for other hosts and origins than loopback. */
+  /**
+   * Returns a handler like `fetch` with other options: accepted hosts and origins, and authorization.
+   * @example const handle = server.fetchWith({ hosts: ['api.example.com'], auth: 'none' })
+   */
   fetchWith(options: FetchOptions): FetchHandler
-  /** Ends all conversations and listeners. */
+  /** Closes all connections, sessions and listeners. */
   close(): Promise<void>
+  /** Same as `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
 // What a handler gets beside its arguments: the engine's context and what each feature adds to it.
 
-/** The author's view of a call. */
+/** What a handler gets as its second argument: the caller, questions to the user and the model, progress, state, and more. */
 export interface Context
   extends CallContext,
     ElicitationContext,
@@ -205,50 +259,74 @@ export interface Context
     StateContext,
     ProgressContext {}
 
-/** The author's view of a call of a tool that belongs to a feature set. */
+/** What a handler of a tool of a feature set gets as its second argument. */
 export interface LiveContext extends Context, LiveMembers {}
 
 // Middleware around every request.
 
-/** What comes of the requests that a server answers, by their canonical names. Lists are the same on every wire. */
+/** The results of requests by method, as middleware sees them. Lists have the same form in every revision. */
 export interface ServerResults {
+  /** A page of tools. */
   'tools/list': ListToolsResult
+  /** The result of a tool, or the task that it has become. */
   'tools/call': unknown
+  /** A page of prompts. */
   'prompts/list': ListPromptsResult
+  /** The messages of a prompt. */
   'prompts/get': unknown
+  /** A page of resources. */
   'resources/list': ListResourcesResult
+  /** A page of resource templates. */
   'resources/templates/list': ListResourceTemplatesResult
+  /** The contents of a resource. */
   'resources/read': unknown
+  /** An empty result. */
   'resources/subscribe': unknown
+  /** An empty result. */
   'resources/unsubscribe': unknown
+  /** The proposals for an argument. */
   'completion/complete': unknown
+  /** The result that ends a listen request (2026-07-28). */
   'subscriptions/listen': unknown
+  /** An empty result. */
   'logging/setLevel': unknown
+  /** The state of a task. */
   'tasks/get': unknown
+  /** A page of tasks. */
   'tasks/list': unknown
+  /** The state of a task after the update. */
   'tasks/update': unknown
+  /** The result of the call that the task runs. */
   'tasks/result': unknown
+  /** The state of the cancelled task. */
   'tasks/cancel': unknown
+  /** An empty result. */
   'tasks/input_response': unknown
+  /** The result of the handshake. */
   initialize: unknown
+  /** What a server states of itself without a handshake (2026-07-28). */
   'server/discover': unknown
+  /** An empty result. */
   ping: unknown
+  /** An empty result. */
   shutdown: unknown
 }
 
-/** One incoming request, as middleware sees it. */
+/** One incoming request, as middleware sees it. Compare `call.method` to narrow the type of the result. */
 export type ServerCall = { [M in keyof ServerResults]: CallOf<M> }[keyof ServerResults]
 
+/** One incoming request of a given method. */
 interface CallOf<M extends keyof ServerResults> {
-  /** The canonical name of the method, whatever the wire calls it. */
+  /** The method, by its name in the newest revision. */
   readonly method: M
+  /** The params of the request. */
   readonly params: Params
+  /** The context that the handler gets. */
   readonly context: Context
 }
 
 /**
- * Calls `next` with the call (or a changed one) to go on, and may change what comes of it.
- *
+ * Wraps requests. Call `next` with the call, or a changed one, to continue; return its result or another one.
  * @example
  * server.use(async (call, next) => {
  *   if (call.method !== 'tools/list') return next(call)

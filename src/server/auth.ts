@@ -4,7 +4,7 @@ import type { Authorizer } from '../core/credentials.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Caller, Principal } from '../jsonrpc/connection.ts'
 
-/** `none` says in words that whoever reaches the server may call it. */
+/** Whose tokens are accepted: the result of `oauth`. `'none'` states that everybody who reaches the server may call it. */
 export type Auth = ResourceAuthorization | 'none'
 
 /** `resource`: the server's address, for settings that name none. Undefined: there is nothing to authorize. */

@@ -156,7 +156,7 @@ describe('listen', () => {
 
   it('elsewhere wants authorization or a word against it, and with it the address that others use', async () => {
     const server = tickets()
-    await expect(server.listen({ host: '0.0.0.0' })).rejects.toThrow("or say auth: 'none'")
+    await expect(server.listen({ host: '0.0.0.0' })).rejects.toThrow("or set auth: 'none'")
     await expect(server.listen({ host: '0.0.0.0', auth: oauth({ issuer: issuer.url }) })).rejects.toThrow('option resource')
     await expect(server.listen({ host: '0.0.0.0', auth: auth() })).resolves.toBeDefined()
   })

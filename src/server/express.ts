@@ -4,11 +4,18 @@ import { nodeHandler } from './node-handler.ts'
 import type { FetchOptions, NodeRequest, NodeResponse } from './serve.ts'
 import type { Server } from './server.ts'
 
-/** As Express calls it. Its types are not named, so that ours can be read where it is not installed. */
-export type ExpressHandler = (req: NodeRequest & { readonly body?: unknown }, res: NodeResponse) => void
+/** A request handler for Express. */
+export type ExpressHandler = (
+  req: NodeRequest & {
+    /** The body, if a parser of the app has read it already. */
+    readonly body?: unknown
+  },
+  res: NodeResponse,
+) => void
 
 /**
- * With `auth` mount it also where clients look for the metadata, with `references` also below: `/mcp/references/{*name}`.
+ * Returns a handler that serves a server in an Express app. With `auth`, mount it also under the path of the metadata document;
+ * with `references`, also under `/mcp/references/{*name}`.
  * @example app.all(['/mcp', '/.well-known/oauth-protected-resource{/*path}'], mcp(server, { auth: oauth({ issuer, resource }) }))
  */
 export function mcp(server: Server, options?: FetchOptions): ExpressHandler {

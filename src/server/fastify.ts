@@ -5,34 +5,45 @@ import type { FetchOptions, NodeRequest, NodeResponse } from './serve.ts'
 import type { Server } from './server.ts'
 import { extraRoutesOf } from './streams.ts'
 
-/** What the plugin is registered with. */
+/** Options of the Fastify plugin. */
 export interface McpPluginOptions extends FetchOptions {
   /** The server to mount. */
   readonly server: Server
-  /** Default /mcp. */
+  /** The path of the endpoint. Default `/mcp`. */
   readonly path?: string
 }
 
+/** A request of Fastify. */
 interface RawRequest {
+  /** The request of Node. */
   readonly raw: NodeRequest
 }
 
+/** A reply of Fastify. */
 interface RawReply {
+  /** The response of Node. */
   readonly raw: NodeResponse
+  /** Tells Fastify that the response is sent elsewhere. */
   hijack(): unknown
 }
 
-/** What is used of a Fastify app. Its types are not named, so that ours can be read where it is not installed. */
+/** The part of a Fastify app that the plugin uses. */
 export interface FastifyApp {
+  /** Removes the parsers of request bodies in the scope of the plugin. */
   removeAllContentTypeParsers(): unknown
+  /** Adds a parser of request bodies. */
   addContentTypeParser(
     type: string,
     parser: (request: unknown, payload: unknown, done: (error: Error | null, body?: unknown) => void) => void,
   ): unknown
+  /** Adds a route for all methods. */
   all(path: string, handler: (request: RawRequest, reply: RawReply) => void): unknown
 }
 
-/** @example app.register(mcp, { server }) */
+/**
+ * The Fastify plugin that mounts a server at `path`. The server reads request bodies itself, with its own limits.
+ * @example app.register(mcp, { server })
+ */
 export function mcp(
   app: FastifyApp,
   { server, path = '/mcp', ...options }: McpPluginOptions,

@@ -2,12 +2,18 @@
 import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
 
-/** As Hono calls it. Its types are not named, so that ours can be read where it is not installed. */
-export type HonoHandler = (context: { readonly req: { readonly raw: Request } }) => Promise<Response>
+/** A request handler for Hono. */
+export type HonoHandler = (context: {
+  /** The request of Hono. */
+  readonly req: {
+    /** The web-standard request. */
+    readonly raw: Request
+  }
+}) => Promise<Response>
 
 /**
- * With `auth` mount it also where clients look for the metadata: `app.all('/.well-known/oauth-protected-resource/*', handle)`;
- * with `references` also below: `app.all('/mcp/references/*', handle)`.
+ * Returns a handler that serves a server in a Hono app. With `auth`, mount it also under the path of the metadata document:
+ * `app.all('/.well-known/oauth-protected-resource/*', handle)`; with `references`, also under `/mcp/references/*`.
  * @example app.all('/mcp', mcp(server))
  */
 export function mcp(server: Server, options?: FetchOptions): HonoHandler {

@@ -8,7 +8,8 @@ export {
   type VerifiedToken,
 } from '../auth/resource/options.ts'
 export type { Provenance } from '../core/artifact.ts'
-export type { AuditLine, AuditVerdict } from '../core/audit/audit.ts'
+export type { AuditVerdict } from '../core/audit/audit.ts'
+export type { AuditLine } from '../core/audit/line.ts'
 export { type Clock, realClock } from '../core/clock.ts'
 export { createLog, type Log, type LogOptions } from '../core/log.ts'
 export { type Category, Problem, problem } from '../core/problem.ts'

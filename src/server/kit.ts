@@ -1,5 +1,5 @@
 /** What a server gives its features, and how a list of them becomes one. */
-import type { Audit, AuditLine, AuditReadOptions, AuditVerdict } from '../core/audit/audit.ts'
+import type { Audit, AuditControl } from '../core/audit/audit.ts'
 import { type Clock, realClock, toMilliseconds } from '../core/clock.ts'
 import type { Grants } from '../core/grant/grants.ts'
 import { createSeal } from '../core/handle.ts'
@@ -155,14 +155,6 @@ interface Records {
   close(): Promise<void>
 }
 
-/** The audit log: decisions that matter, each written with what it decided. */
-export interface AuditControl {
-  /** Lines after a position, or from the oldest that is kept, as far as they fit; 100 unless told otherwise, 1,000 at most. */
-  read(options?: AuditReadOptions): Promise<readonly AuditLine[]>
-  /** Whether all lines are as they were written. */
-  verify(): Promise<AuditVerdict>
-}
-
 function openRecords(options: ServerOptions, store: LazyStore, clock: Clock, trace: Trace): Records {
   const id = (): string => crypto.randomUUID()
   const notChained = (error: unknown): void => trace('audit-not-chained', error)
@@ -198,11 +190,12 @@ function openRecords(options: ServerOptions, store: LazyStore, clock: Clock, tra
 export function auditControl(open: Records['audit']): AuditControl {
   const opened = async (): Promise<Audit> => {
     const audit = await open()
-    if (audit === undefined) throw new TypeError('There is an audit log where the server has a store, and audit is not false')
+    if (audit === undefined)
+      throw new TypeError('This server has no audit log. Give createServer a store, and do not set audit to false')
     return audit
   }
   return {
     read: async options => (await opened()).read(options),
-    verify: async () => (await opened()).verify(),
+    verify: async options => (await opened()).verify(options),
   }
 }

@@ -124,7 +124,7 @@ describe('tools of sets', () => {
     const server = serve()
     server.featureSet('a', { description: 'x' }).tool('act', {}, async (_, ctx) => ctx.scope('x'))
     const wire = await host(server)
-    expect(textOf(await wire.ask('tools/call', { name: 'act' }))).toMatch(/does not say that it uses scopes.*scoped: true/)
+    expect(textOf(await wire.ask('tools/call', { name: 'act' }))).toMatch(/does not declare that it uses scopes.*scoped: true/)
   })
 
   it('of a scoped set that never ask leave a trace for their author', async () => {

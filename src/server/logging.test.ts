@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process'
+import diagnostics from 'node:diagnostics_channel'
+import type { EventEmitter } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { connectInMemory } from '../testing/index.ts'
 import { createLog, createServer, type LogOptions, type ServerOptions } from './index.ts'
@@ -139,4 +141,20 @@ describe('a handler that rejects because its call was cancelled', () => {
         { event: 'tool-failed', error: { message: 'The cleaning up went wrong' } },
       ])
   })
+})
+
+it('a failure that concerns no single request reaches onError', async () => {
+  const sockets = diagnostics.channel('net.server.socket')
+  const fail = (message: unknown): void => {
+    const { server: listener } = (message as { socket: { server: EventEmitter } }).socket
+    listener.emit('error', new Error('too many open files'))
+  }
+  sockets.subscribe(fail)
+  onTestFinished(() => void sockets.unsubscribe(fail))
+  const told: string[] = []
+  const server = createServer({ name: 'a', version: '1', log: 'silent' })
+  onTestFinished(() => server.close())
+  const { url } = await server.listen({ onError: error => told.push(error.message) })
+  await fetch(url)
+  expect(told).toEqual(['too many open files'])
 })

@@ -43,7 +43,7 @@ describe('a tool that returns no result', () => {
   it('because it does not fit its output schema is logged with the path', async () => {
     server.tool('typed', { output: z.object({ id: z.string() }) }, () => ({ id: 7 }) as never)
     await called(mcp => mcp.callTool('typed'))
-    expect(lines.join()).toMatch(/name=typed.*output schema says: id: /)
+    expect(lines.join()).toMatch(/name=typed.*does not match its output schema: id: /)
   })
 
   it('but the shape of other libraries is told of reply beside its schema', async () => {

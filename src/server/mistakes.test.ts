@@ -19,18 +19,21 @@ const handler = (): string => 'x'
 
 describe('createServer', () => {
   it.each([
-    [{ limit: { calls: 1 } }, /createServer has no option "limit"\. There are name, .*limits/],
+    [{ limit: { calls: 1 } }, /createServer has no option "limit"\. The options are name, .*limits/],
     [{ limits: 5 }, /createServer: limits is 5; give an object/],
-    [{ limits: { call: 1 } }, /limits has no "call"\. There are .*calls.*rates/],
+    [{ limits: { call: 1 } }, /limits has no limit "call"\. The limits are .*calls.*rates/],
     [{ limits: { calls: '9' } }, /limits\.calls is 9: give a number above 0/],
     [{ limits: { calls: 0 } }, /limits\.calls is 0/],
     [{ limits: { calls: Number.NaN } }, /limits\.calls is NaN/],
     [{ limits: { rates: 7 } }, /limits\.rates must be an object, or false/],
-    [{ limits: { rates: { call: false } } }, /limits\.rates has no "call"\. There are calls, completions, log, progress/],
+    [
+      { limits: { rates: { call: false } } },
+      /limits\.rates has no rate "call"\. The rates are calls, completions, log, progress/,
+    ],
     [{ limits: { rates: { calls: 10 } } }, /limits\.rates\.calls must be \{ perSecond, burst \}/],
     [
       { limits: { rates: { calls: { perSec: 10 } } } },
-      /limits\.rates\.calls has no option "perSec"\. There are perSecond, burst/,
+      /limits\.rates\.calls has no option "perSec"\. The options are perSecond, burst/,
     ],
     [{ sessions: 'no' }, /createServer: sessions is "no"; give true or false/],
     [{ onTrace: 'console' }, /onTrace is "console"; give a function/],
@@ -46,7 +49,7 @@ describe('createServer', () => {
 
 describe('tools', () => {
   it.each([
-    [{ inputSchema: {} }, /Tool "t" has no option "inputSchema"\. There are title, description, input, output/],
+    [{ inputSchema: {} }, /Tool "t" has no option "inputSchema"\. The options are title, description, input, output/],
     [{ description: 7 }, /Tool "t": description is 7; give a string/],
     [{ icons: {} }, /icons is an object; give a list/],
     ['a tool', /Tool "t": the options must be an object, not "a tool"/],
@@ -57,7 +60,11 @@ describe('tools', () => {
 
 describe('resources', () => {
   it.each([
-    ['note://1', { name: 'n', mimetype: 'x' }, /Resource "note:\/\/1" has no option "mimetype"\. There are name, .*mimeType/],
+    [
+      'note://1',
+      { name: 'n', mimetype: 'x' },
+      /Resource "note:\/\/1" has no option "mimetype"\. The options are name, .*mimeType/,
+    ],
     ['note://1', { name: 'n', size: -1 }, /size is -1; give a number of at least 0/],
     ['note://1', { title: 'n' }, /Resource "note:\/\/1" needs a name/],
     ['note://1', { name: 7 }, /name is 7; give a string/],
@@ -83,10 +90,13 @@ describe('resources', () => {
 
 describe('prompts', () => {
   it.each([
-    [{ args: {} }, /Prompt "p" has no option "args"\. There are title, description, arguments/],
+    [{ args: {} }, /Prompt "p" has no option "args"\. The options are title, description, arguments/],
     [{ description: {} }, /description is an object; give a string/],
     [{ arguments: ['id'] }, /arguments of prompt "p": give a record such as \{ id: \{ required: true \} \}/],
-    [{ arguments: { id: { require: true } } }, /"id" has no option "require"\. There are title, description, required, complete/],
+    [
+      { arguments: { id: { require: true } } },
+      /"id" has no option "require"\. The options are title, description, required, complete/,
+    ],
     [{ arguments: { id: 'the id' } }, /"id": the options must be an object, not "the id"/],
     [{ arguments: { id: {} }, complete: { id: 'x' } }, /complete\.id must be a function/],
   ])('refuse %j', (options, message) => {
@@ -122,13 +132,15 @@ describe('hosts and origins', () => {
 
 it('listen has limits of its own, and refuses those it does not know', async () => {
   await expect(make().listen({ limits: loose({ bodyBytes: 1 }) })).rejects.toThrow(
-    /listen: limits has no "bodyBytes"\. There are/,
+    /listen: limits has no limit "bodyBytes"\. The limits are/,
   )
   await expect(make().listen({ limits: { streams: -1 } })).rejects.toThrow(/listen: limits\.streams is -1/)
 })
 
 describe('listen', () => {
   it('refuses what it does not know, and says what may be meant', async () => {
-    await expect(make().listen(loose({ prt: 1 }))).rejects.toThrow(/listen has no option "prt"\. There are .*Did you mean port\?/)
+    await expect(make().listen(loose({ prt: 1 }))).rejects.toThrow(
+      /listen has no option "prt"\. The options are .*Did you mean port\?/,
+    )
   })
 })

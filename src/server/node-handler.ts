@@ -9,12 +9,12 @@ import type { Server } from './server.ts'
 import { extraRoutesOf, streamsOf } from './streams.ts'
 
 /** Answers requests of `node:http` by a server, as Express and Fastify hand them over. */
-export function nodeHandler({ door, engine }: Server, { auth, priming, ...options }: FetchOptions = {}): NodeHttpHandler {
+export function nodeHandler({ acceptor, engine }: Server, { auth, priming, ...options }: FetchOptions = {}): NodeHttpHandler {
   const beside = extraRoutesOf(engine)
   const limits = { frameBytes: engine.limits.frameBytes }
   const streams = streamsOf(engine, Streams, storeLogs, { priming })
-  if (auth === undefined || auth === 'none') return nodeHttpHandler(door, { ...options, ...beside, limits, streams })
+  if (auth === undefined || auth === 'none') return nodeHttpHandler(acceptor, { ...options, ...beside, limits, streams })
   const hosts = namedHosts({ ...options, auth })
   const authorizer = createAuthorizer(auth, authorizerOptions(engine))
-  return nodeHttpHandler(door, { ...options, ...beside, limits, streams, hosts, authorizer })
+  return nodeHttpHandler(acceptor, { ...options, ...beside, limits, streams, hosts, authorizer })
 }

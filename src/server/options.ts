@@ -9,63 +9,77 @@ import type { Store } from '../stores/store.ts'
 import type { FeatureOptions, RateOptions } from './api.ts'
 import { checkStore } from './store.ts'
 
-/** What an author may say when making a server. Every option has a default. */
+/** Options of `createServer`. Only `name` and `version` are required. */
 export interface ServerOptions extends OwnOptions, FeatureOptions {}
 
-/** What no feature reads alone. */
+/** Options of `createServer` that concern the server as a whole. */
 interface OwnOptions {
-  /** How the server names itself to clients. */
+  /** The name of the server, for programs. */
   readonly name: string
-  /** Its version, as of the program. */
+  /** The version of the server. */
   readonly version: string
-  /** The name that people are shown. Default: `name`. */
+  /** The name that people see. Default: `name`. */
   readonly title?: string
-  /** What the server is for, in a sentence. */
+  /** What the server is for, in a sentence. Default: none. */
   readonly description?: string
-  /** Where people read more about it. */
+  /** The address of a website about the server. Default: none. */
   readonly websiteUrl?: string
-  /** Pictures that clients may show beside its name. */
+  /** Images that clients can show next to the name. Default: none. */
   readonly icons?: readonly Icon[]
-  /** The wires spoken. Default: the five official revisions. */
+  /** The protocol revisions to speak. Default: the five official ones. */
   readonly revisions?: readonly RevisionId[]
-  /** At least 32 characters, shared by replicas: any of them can continue what another one asked. Newest first to rotate. */
+  /**
+   * Seals tokens, so that any replica can continue what another one began: at least 32 characters, the same on all replicas. To
+   * rotate it, give several, the newest first. Default: random, valid for this process only.
+   */
   readonly secret?: string | readonly string[] | undefined
   /** Entries per page of a list. Default 500. */
   readonly pageSize?: number
-  /** How long clients may keep lists, and for whom. Default: not at all. */
-  readonly cache?: { readonly ttl?: Duration; readonly scope?: 'public' | 'private' }
-  /** Over HTTP, serve session wires without sessions: no pushed questions, no unasked messages. Default true: with sessions. */
-  readonly sessions?: boolean
-  /** How large messages may be, and how many may be under way. */
-  readonly limits?: Partial<Limits> & { readonly rates?: RateOptions | false }
+  /** How long clients may cache lists, and for whom. Default: not at all. */
+  readonly cache?: {
+    /** How long a list may be cached. Default: not at all. */
+    readonly ttl?: Duration
+    /** `public` only if every caller gets the same lists. Default `private`. */
+    readonly scope?: 'public' | 'private'
+  }
   /**
-   * Where what must last is kept: `memory:`, `sqlite:path`, `postgres://…`, or a store of your own, which stays yours to close.
-   * Opened when first needed. Given, clients are told that they may repeat calls under a key. Default: in memory.
+   * Whether HTTP clients of revisions with sessions get one. False: no questions from the server and no notifications outside of
+   * a call. Default true.
+   */
+  readonly sessions?: boolean
+  /** How large messages may be, and how many requests may run. Requests above a limit are refused. Default: see the reference of limits. */
+  readonly limits?: Partial<Limits> & {
+    /** The rate limits of callers. `false`: none. Default: see `RateOptions`. */
+    readonly rates?: RateOptions | false
+  }
+  /**
+   * Where durable data is kept: `memory:`, `sqlite:path`, `postgres://…`, or a store of your own, which you close yourself. It is
+   * opened when it is first used. If set, clients may repeat calls by idempotency key. Default: in memory.
    */
   readonly store?: string | Store
   /**
-   * How the audit log is kept that `server.audit` reads: calls under a key, steps and ends of transactions, confirmations, grants.
-   * There is one where a store was given; false: none.
+   * How the audit log is kept (`server.audit`): calls by key, transactions, confirmations and grants. False: no log. Default: a
+   * log, if there is a `store`.
    */
   readonly audit?: AuditOptions | false
-  /** How long a client may take to answer what a call asked. Default 10 minutes. */
+  /** How long a client may take to answer a question of a call. Default 10 minutes. */
   readonly askTimeout?: Duration
   /**
-   * Where the log goes, and how much of it: a level for standard error, or a log of your own. Default: the variable VIVARIUM_LOG,
-   * else `error`, which tells mistakes in your own code.
+   * The log of the server: a level for standard error, or a log of your own. Default: the variable VIVARIUM_LOG, else `error`,
+   * which shows mistakes in your own code.
    */
   readonly log?: LogOption
-  /** Told the same as the log, but raw, secrets included: for programs and tests. Where it is given, `log` is `silent` by default. */
+  /** Called with every trace event, unredacted: for programs and tests. If set, `log` is `silent` by default. Default: not called. */
   readonly onTrace?: (event: string, detail: unknown) => void
-  /** For tests: the time, and timers. Default: the real one. */
+  /** For tests: time and timers. Default: the real clock. */
   readonly clock?: Clock
 }
 
-/** How the audit log is kept. */
+/** How long the audit log is kept. */
 export interface AuditOptions {
   /** How long lines are kept. Default 90 days. */
   readonly keep?: Duration
-  /** How many at most, roughly. Default 1,000,000. */
+  /** The most lines, approximately. Default 1,000,000. */
   readonly lines?: number
 }
 
@@ -124,7 +138,9 @@ export function givenLimits<L extends object>(
   const given = Object.entries(limits).filter(([, value]) => value !== undefined)
   for (const [name, value] of given) {
     if (!Object.hasOwn(known, name))
-      throw new TypeError(`${where} has no "${clip(name)}". There are ${[...Object.keys(known), ...beside].join(', ')}`)
+      throw new TypeError(
+        `${where} has no limit "${clip(name)}". The limits are ${[...Object.keys(known), ...beside].join(', ')}`,
+      )
     if (!(typeof value === 'number' && value > 0))
       throw new TypeError(`${where}.${name} is ${clip(String(value))}: give a number above 0`)
   }

@@ -3,9 +3,9 @@ import { checkResource } from '../auth/resource/options.ts'
 import type { Authorizer } from '../core/credentials.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { Door } from '../jsonrpc/connection.ts'
+import type { Acceptor } from '../jsonrpc/connection.ts'
 import type { FetchHandler, FetchInfo } from '../transports/http/fetch.ts'
-import type { HttpLimits } from '../transports/http/limits.ts'
+import type { GivenHttpLimits, HttpLimits } from '../transports/http/limits.ts'
 import type { UpgradeHandler } from '../transports/http/listen.ts'
 import type { Listening, ListenOptions } from '../transports/http/listening.ts'
 import { checkNames, type GuardNames, isLoopbackHost } from '../transports/http/names.ts'
@@ -13,13 +13,19 @@ import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
 import { givenLimits } from './options.ts'
 import { extraRoutesOf, openStreams } from './streams.ts'
 
-/** How a server listens on HTTP. */
-export interface ServeHttpOptions extends Omit<ListenOptions, 'identify' | 'authorizer' | 'streams' | 'document' | 'downloads'> {
-  /** Whose tokens are taken, by `oauth`. A bind that others can reach needs it, or 'none' in words. */
+/** Options of `server.listen`. */
+export interface ServeHttpOptions
+  extends Omit<ListenOptions, 'identify' | 'authorizer' | 'streams' | 'document' | 'downloads' | 'limits'> {
+  /** Limits of connections, streams and queues that differ from the defaults. */
+  readonly limits?: GivenHttpLimits
+  /**
+   * Whose tokens are accepted: the result of `oauth`, or `'none'`. Required if others can reach the address. Default: on
+   * loopback, everybody may call.
+   */
   readonly auth?: Auth
   /**
-   * Whether streams of 2025-11-25 that can be resumed open with an empty event, so that a reader who is cut off early can come back.
-   * Default true. False for clients that take the empty event for a broken message, such as the AI SDK 1.x.
+   * Whether resumable streams of 2025-11-25 begin with an empty event, so that a client that is disconnected early can resume.
+   * Set it to false for clients that take the event for a broken message, such as the AI SDK 1.x. Default true.
    */
   readonly priming?: boolean
 }
@@ -41,11 +47,11 @@ const listenKinds: KindsOf<ServeHttpOptions> = {
   priming: 'boolean',
 }
 
-/** What the other faces of a server can be told. */
+/** Options of `server.fetchWith` and of the adapters for web frameworks. */
 export interface FetchOptions extends GuardNames {
-  /** Whose tokens are taken, by `oauth`. Default: whoever calls is let in. */
+  /** Whose tokens are accepted: the result of `oauth`, or `'none'`. Default: everybody may call. */
   readonly auth?: Auth
-  /** Whether streams of 2025-11-25 that can be resumed open with an empty event. Default true. */
+  /** Whether resumable streams of 2025-11-25 begin with an empty event. Default true. */
   readonly priming?: boolean
 }
 
@@ -62,20 +68,24 @@ export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}):
   const { auth, priming, ...rest } = options
   if (!isLoopbackHost(options.host) && auth === undefined) {
     throw new Error(
-      `Listening on ${options.host} lets others reach this server without authorization. Bind to 127.0.0.1, give auth: oauth({ … }), or say auth: 'none'`,
+      `Listening on ${options.host} lets other machines reach this server without authorization. Listen on 127.0.0.1, set auth: oauth({ … }), or set auth: 'none' to allow it`,
     )
   }
   // The port may be known only later; but what others call a public address, nobody here can know.
   let url: string | undefined
-  const [authorizer, { httpLimits, listenHttp }] = await Promise.all([
+  const [authorizer, { httpLimits, listenHttp, renamedHttpLimits }] = await Promise.all([
     loadAuthorizer(auth, engine, isLoopbackHost(options.host) ? () => url : undefined),
     import('../transports/http/listen.ts'),
   ])
-  const limits = { frameBytes: engine.limits.frameBytes, ...givenLimits('listen: limits', options.limits ?? {}, httpLimits) }
+  const given = givenLimits('listen: limits', renamedHttpLimits(options.limits ?? {}), httpLimits)
+  const limits = { frameBytes: engine.limits.frameBytes, ...given }
   const streams = await openStreams(engine, { limits, priming })
   const onUpgrade = options.wsPath === undefined ? {} : { onUpgrade: await webSockets(engine, authorizer, streams.limits) }
   const guarded = authorizer === undefined ? {} : { authorizer, hosts: namedHosts(options) }
-  const onError = (error: Error): void => engine.trace('listener', error)
+  const onError = (error: Error): void => {
+    engine.trace('listener', error)
+    options.onError?.(error)
+  }
   const listening = await listenHttp(engine, {
     ...rest,
     limits,
@@ -103,7 +113,7 @@ async function webSockets(
 export function serveFetch(engine: Engine, options: FetchOptions): FetchHandler {
   const { auth, priming } = options
   checkNames(options)
-  const door: Door = {
+  const acceptor: Acceptor = {
     deliver: (text, caller, reply) => engine.deliver(text, { ...caller, ephemeral: true }, reply),
     listen: (caller, lane) => engine.listen(caller, lane),
     leave: (caller, reply) => engine.leave(caller, reply),
@@ -111,37 +121,46 @@ export function serveFetch(engine: Engine, options: FetchOptions): FetchHandler 
     refusalData: (caller, refusal) => engine.refusalData(caller, refusal),
   }
   if (auth !== undefined && auth !== 'none') checkResource(auth)
-  let face: Promise<FetchHandler> | undefined
+  let handler: Promise<FetchHandler> | undefined
   return async (request: Request, info?: FetchInfo) => {
-    face ??= Promise.all([
+    handler ??= Promise.all([
       import('../transports/http/fetch.ts'),
       loadAuthorizer(auth, engine),
       openStreams(engine, { priming }),
     ]).then(([module, authorizer, streams]) => {
       const guarded = authorizer === undefined ? {} : { hosts: namedHosts(options), authorizer }
       const limits = { frameBytes: engine.limits.frameBytes }
-      return module.fetchHandler(door, { ...options, ...guarded, ...extraRoutesOf(engine), limits, streams })
+      return module.fetchHandler(acceptor, { ...options, ...guarded, ...extraRoutesOf(engine), limits, streams })
     })
-    return (await face)(request, info)
+    return (await handler)(request, info)
   }
 }
 
 // As much of Node's requests and answers as the signatures of adapters name, so that our types can be read without those of
 // Node. What is given is the real thing, of `node:http`.
 
-/** A request of `node:http`. */
+/** The part of a `node:http` request that adapters use. */
 export interface NodeRequest {
+  /** The HTTP method. */
   readonly method?: string | undefined
+  /** The path and query of the request. */
   readonly url?: string | undefined
+  /** The request headers, with lower-case names. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** The request headers as they were sent: names and values in turn. */
   readonly rawHeaders: readonly string[]
+  /** The socket of the connection. */
   readonly socket: object
 }
 
-/** A response of `node:http`. */
+/** The part of a `node:http` response that adapters use. */
 export interface NodeResponse {
+  /** The HTTP status. */
   statusCode: number
+  /** Whether the head was sent. */
   readonly headersSent: boolean
+  /** Whether the response has ended. */
   readonly writableEnded: boolean
+  /** Sets a response header. */
   setHeader(name: string, value: string | number | readonly string[]): unknown
 }

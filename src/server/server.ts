@@ -6,7 +6,7 @@ import type { Exchange } from '../engine/exchange.ts'
 import type { InstalledFeature } from '../engine/server-feature.ts'
 import type { SharedSessions } from '../engine/sharing.ts'
 import type { Layer } from '../engine/stages.ts'
-import type { Door } from '../jsonrpc/connection.ts'
+import type { Acceptor } from '../jsonrpc/connection.ts'
 import { SupportedRevisions } from '../revisions/index.ts'
 import type { Store } from '../stores/store.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
@@ -23,12 +23,12 @@ export type { Server, ToolOptions } from './api.ts'
 const optionKinds: Readonly<Record<string, OptionKind>> = Object.assign({}, ...serverFeatures.map(({ options }) => options))
 
 /**
- * Makes an MCP server that speaks every revision: add tools, resources, prompts and events to it, then `listen()` on HTTP, serve
- * `stdio()`, or hand `fetch` to a web-standard runtime.
+ * Creates an MCP server that speaks every protocol revision. Register tools, resources, prompts and events, then serve it by
+ * `listen()` (HTTP), `stdio()`, or `fetch` on a web-standard runtime.
  * @example
  * const server = createServer({ name: 'shop', version: '1.0.0' })
  * server.tool('stock', { description: 'What is in stock' }, () => '3 loaves')
- * await server.listen({ port: 3000 })
+ * await server.listen()
  */
 export function createServer(options: ServerOptions): Server {
   checkServerOptions(options, optionKinds)
@@ -67,9 +67,10 @@ export function createServer(options: ServerOptions): Server {
     close: () => closeAll(kit, features, made, listening),
     [Symbol.asyncDispose]: () => server.close(),
   }
-  const door = { get: () => doorOf(made, pending()), enumerable: true }
+  const acceptor = { get: () => acceptorOf(made, pending()), enumerable: true }
+  const late = { acceptor, door: { ...acceptor, enumerable: false } }
   // The members that the features declare in their API types are those that they give here.
-  const server = Object.defineProperty(Object.assign({}, ...features.map(each => each.server), own), 'door', door) as Server
+  const server = Object.defineProperties(Object.assign({}, ...features.map(each => each.server), own), late) as Server
   return server
 }
 
@@ -111,14 +112,14 @@ function waitedFor(features: readonly InstalledFeature[]): Promise<unknown> | un
   return loading.length === 0 ? undefined : Promise.all(loading)
 }
 
-function gated(face: FetchHandler, pending: () => Promise<unknown> | undefined): FetchHandler {
+function gated(handler: FetchHandler, pending: () => Promise<unknown> | undefined): FetchHandler {
   return (request, info) => {
     const waiting = pending()
-    return waiting === undefined ? face(request, info) : waiting.then(() => face(request, info))
+    return waiting === undefined ? handler(request, info) : waiting.then(() => handler(request, info))
   }
 }
 
-function doorOf(engine: Engine, waiting: Promise<unknown> | undefined): Door {
+function acceptorOf(engine: Engine, waiting: Promise<unknown> | undefined): Acceptor {
   if (waiting === undefined) return engine
   return {
     accept: connection => void waiting.then(() => engine.accept(connection)),

@@ -37,7 +37,7 @@ function serving(store: string): { readonly server: Server; readonly errors: str
 
 describe('a path at which no file can be', () => {
   it.each([
-    ['below a file', () => join(folder, 'file', 'x.db'), /file is no folder\. Correct the path/],
+    ['below a file', () => join(folder, 'file', 'x.db'), /file is not a folder\. Correct the path/],
     ['a folder', () => folder, /it is a folder\. Name a file in it/],
   ])('%s is told by createServer, and keeps it from being served', async (_name, path, words) => {
     const { server, said } = serving(`sqlite:${path()}`)

@@ -74,10 +74,8 @@ export function checkStore(option: unknown): void {
   if (option === undefined) return
   if (typeof option === 'string') {
     if (/^(memory:$|sqlite:.|postgres(ql)?:\/\/)/.test(option)) return
-    throw new TypeError(`store is "${clip(option, 20)}": give memory:, sqlite:path, postgres://… or a store`)
+    throw new TypeError(`store is "${clip(option, 20)}". It must be memory:, sqlite:PATH, postgres://… or a store object`)
   }
   if (!isRecord(option) || typeof option['commit'] !== 'function')
-    throw new TypeError(
-      'store must be memory:, sqlite:path, postgres://… or a store: something with get, scan, read, commit, watch',
-    )
+    throw new TypeError('store must be memory:, sqlite:PATH, postgres://… or an object with get, scan, read, commit and watch')
 }

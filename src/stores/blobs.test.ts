@@ -110,7 +110,7 @@ describe('a draft in a folder', () => {
     const path = fresh()
     const draft = await (await opened(path)).drafts.begin()
     const kept: number[] = []
-    const options = { kept: async (size: number) => void kept.push(size) }
+    const options = { onStored: async (size: number) => void kept.push(size) }
     await expect(draft.append(broken('hel'), options)).rejects.toThrow('the sender is gone')
     expect(kept).toEqual([3])
     const blobs = await opened(path)
@@ -131,7 +131,7 @@ describe('a draft in a folder', () => {
     const draft = await (await opened(fresh())).drafts.begin()
     const kept: number[] = []
     const piece = 'x'.repeat(1024 ** 2)
-    await draft.append(stream(...Array.from({ length: 20 }, () => piece)), { kept: async size => void kept.push(size) })
+    await draft.append(stream(...Array.from({ length: 20 }, () => piece)), { onStored: async size => void kept.push(size) })
     expect(kept).toEqual([8 * 1024 ** 2, 16 * 1024 ** 2])
     await draft.discard()
   })

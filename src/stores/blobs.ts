@@ -1,72 +1,88 @@
 /** Where contents too large for a value are kept: by their digest, so the same bytes are kept once. */
 import { StoreError } from './store.ts'
 
-/** A blob by its digest. */
+/** A blob. */
 export interface Blob {
-  /** `sha256:` and 64 hexadecimal digits. */
+  /** The digest: `sha256:` and 64 hexadecimal digits. */
   readonly digest: string
+  /** The size in bytes. */
   readonly size: number
 }
 
-/** From `start` up to, not including, `end`. */
+/** A range of bytes: from `start` to before `end`. */
 export interface BlobRange {
+  /** The first byte. Default 0. */
   readonly start?: number
+  /** The byte after the last one. Default: the size of the blob. */
   readonly end?: number
 }
 
-/** Options of storing a blob. */
+/** Options of `put`. */
 export interface PutBlobOptions {
-  /** Refuse more than this, as soon as it is more. Default: the limit of the store. */
+  /** The most bytes; more are refused as soon as they arrive. Default: the limit of the store. */
   readonly bytes?: number
 }
 
-/** Stores contents of any size by their digest. */
+/** A store of contents of any size, by digest. */
 export interface Blobs {
-  /** Bytes that it holds, where it holds no more than so many. */
+  /** The most bytes, if the store is limited. */
   readonly capacity?: number
-  /** Reads the stream to its end. What broke off or was refused leaves nothing. */
+  /** Stores the content of a stream. If the stream fails or is too large, nothing is stored. */
   put(stream: ReadableStream<Uint8Array>, options?: PutBlobOptions): Promise<Blob>
-  /** Undefined where there is none. */
+  /** Returns a blob, or a range of it. Undefined if there is none. */
   get(
     digest: string,
     range?: BlobRange,
-  ): Promise<{ readonly size: number; readonly stream: ReadableStream<Uint8Array> } | undefined>
+  ): Promise<
+    | {
+        /** The size of the whole blob in bytes. */
+        readonly size: number
+        /** The bytes of the range. */
+        readonly stream: ReadableStream<Uint8Array>
+      }
+    | undefined
+  >
+  /** Removes a blob. Nothing happens if there is none. */
   delete(digest: string): Promise<void>
-  /** Contents that come in several sittings. Absent where nothing half can be kept: then what breaks off begins anew. */
+  /** Contents that arrive in several parts. Absent if the store cannot keep partial contents. */
   readonly drafts?: Drafts
 }
 
-/** Blobs that are written over several requests, which may break off and go on. */
+/** Blobs that are written in several requests and can be resumed. */
 export interface Drafts {
-  /** A new one. It begins with that much of another one, or empty where that one has less. */
+  /** Begins a draft. With `from` it takes over the beginning of another draft, or begins empty if that one has fewer bytes. */
   begin(from?: DraftPart): Promise<BlobDraft>
-  /** Removes one. Whoever still adds to it may do so, for nothing. */
+  /** Removes a draft. Writes that are still running have no effect. */
   discard(id: string): Promise<void>
 }
 
-/** The beginning of a draft. */
+/** The beginning of another draft. */
 export interface DraftPart {
+  /** The id of the other draft. */
   readonly id: string
+  /** How many of its bytes to take over. */
   readonly size: number
 }
 
-/** A content on its way, which nobody finds before it is published. What is forgotten half written goes after two hours. */
+/** A content that is being written and cannot be found before it is published. An abandoned draft is removed after two hours. */
 export interface BlobDraft {
-  /** By which another draft can begin with what this one has, also after a restart. */
+  /** The id by which another draft can take over its bytes, also after a restart. */
   readonly id: string
+  /** The bytes that it has so far. */
   readonly size: number
-  /** Adds the stream, to its end. What was added stays where it breaks off. */
+  /** Adds the content of a stream. If the stream fails, the bytes that were added stay. */
   append(stream: ReadableStream<Uint8Array>, options?: AppendOptions): Promise<Blob>
-  /** From here on it is found by its digest. */
+  /** Publishes the content under its digest. */
   publish(): Promise<void>
+  /** Removes the draft and its bytes. */
   discard(): Promise<void>
 }
 
-/** Options of writing on to a draft. */
+/** Options of `append`. */
 export interface AppendOptions extends PutBlobOptions {
-  /** Told how much would survive a crash, every few megabytes and where the stream breaks off. Waited for. */
-  readonly kept?: (size: number) => Promise<void>
-  /** Nobody else has the memory of the chunks: it may be given back as soon as they are written, instead of some time later. */
+  /** Called with the number of bytes that would survive a crash, every few megabytes and when the stream fails. Awaited. */
+  readonly onStored?: (size: number) => Promise<void>
+  /** Whether the memory of the chunks may be reused as soon as they are written. Default false. */
   readonly owned?: boolean
 }
 
@@ -87,8 +103,13 @@ export function releaseBuffer({ buffer, byteLength }: Uint8Array): void {
 
 // Blobs in memory: for tests, and where nothing needs to last.
 
-/** Blobs in the memory of this process, bounded in bytes. */
-export function memoryBlobs(options: { readonly bytes?: number } = {}): Blobs {
+/** Creates a store of blobs in the memory of this process. */
+export function memoryBlobs(
+  options: {
+    /** The most bytes in total. Default 64 MiB. */
+    readonly bytes?: number
+  } = {},
+): Blobs {
   const blobs = new Map<string, Uint8Array<ArrayBuffer>>()
   const most = options.bytes ?? blobLimits.memoryBytes
   let held = 0
@@ -98,7 +119,11 @@ export function memoryBlobs(options: { readonly bytes?: number } = {}): Blobs {
       const content = await gather(stream, Math.min(bytes, most))
       const digest = `sha256:${hex(await crypto.subtle.digest('SHA-256', content))}`
       if (!blobs.has(digest)) {
-        if (held + content.length > most) throw new StoreError('full', `${held} of ${most} bytes of blobs are held: delete some`)
+        if (held + content.length > most)
+          throw new StoreError(
+            'full',
+            `The blob does not fit: ${held} of ${most} bytes are in use. Delete other blobs, or raise the limit`,
+          )
         held += content.length
         blobs.set(digest, content)
       }

@@ -9,7 +9,7 @@ export function checkKey(key: string, what = 'key'): void {
   checkText(key, what)
   // Cheap first: no character takes more than three bytes per unit.
   if (key.length * 3 > storeLimits.keyBytes && encoder.encode(key).length > storeLimits.keyBytes)
-    throw new StoreError('input', `The ${what} is longer than ${storeLimits.keyBytes} bytes: shorten it, or keep a digest of it`)
+    throw new StoreError('input', `The ${what} is longer than ${storeLimits.keyBytes} bytes: shorten it, or use its digest`)
 }
 
 /** The steps of a commit whose values are text. */
@@ -21,37 +21,42 @@ export function checkOps(ops: readonly Op[]): void {
 /** The steps of a commit, whatever their values are. */
 export function checkSteps(ops: readonly Op<unknown>[]): void {
   if (ops.length > storeLimits.ops)
-    throw new StoreError('input', `A commit of ${ops.length} steps is above the limit of ${storeLimits.ops}: make several`)
+    throw new StoreError(
+      'input',
+      `The commit has ${ops.length} operations; the limit is ${storeLimits.ops}. Split it into several commits`,
+    )
   for (const op of ops) checkStep(op)
 }
 
 function checkStep(op: Op<unknown>): void {
   checkKey('log' in op ? op.log : op.key, 'log' in op ? 'log' : 'key')
   if ('ttl' in op && op.ttl !== undefined && !(op.ttl > 0 && op.ttl <= Number.MAX_SAFE_INTEGER / 4))
-    throw new StoreError('input', `A time to live of ${op.ttl} ms: give milliseconds above 0, or leave it out to keep the entry`)
-  if (op.op === 'add' && !Number.isSafeInteger(op.by)) throw new StoreError('input', `Counting by ${op.by}: give a whole number`)
+    throw new StoreError('input', `ttl is ${op.ttl}: give milliseconds above 0, or omit it to keep the entry`)
+  if (op.op === 'add' && !Number.isSafeInteger(op.by)) throw new StoreError('input', `by is ${op.by}: give a whole number`)
   if (op.op === 'put' && op.ifAbsent && op.ifVersion !== undefined)
-    throw new StoreError('input', 'A put that is to find the key absent cannot name its version: give one of the two')
+    throw new StoreError('input', 'ifAbsent and ifVersion exclude each other: give one of them')
 }
 
 function checkValue(value: string): void {
   checkText(value, 'value')
   const { valueBytes } = storeLimits
   if (value.length > valueBytes || (value.length * 3 > valueBytes && encoder.encode(value).length > valueBytes))
-    throw new StoreError('input', `The value is larger than ${valueBytes} bytes: keep it as a blob and its digest here`)
+    throw new StoreError('input', `The value is larger than ${valueBytes} bytes: store it as a blob, and its digest here`)
 }
 
 /** Databases keep no NUL in text, and lone surrogates have no UTF-8. JSON text has neither. */
 function checkText(text: string, what: string): void {
   if (!text.isWellFormed() || text.includes('\0'))
-    throw new StoreError('input', `The ${what} has a NUL or half a surrogate pair, which no store can keep: write it as JSON`)
+    throw new StoreError(
+      'input',
+      `The ${what} has a NUL character or an unpaired surrogate, which stores cannot hold: encode it as JSON`,
+    )
 }
 
 /** How many to give: what was asked for, within the limit. */
 export function pageSize(limit: number | undefined): number {
   if (limit === undefined) return storeLimits.page
-  if (!(Number.isSafeInteger(limit) && limit > 0))
-    throw new StoreError('input', `A limit of ${limit}: give a whole number above 0`)
+  if (!(Number.isSafeInteger(limit) && limit > 0)) throw new StoreError('input', `limit is ${limit}: give a whole number above 0`)
   return Math.min(limit, storeLimits.page)
 }
 

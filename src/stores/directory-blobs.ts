@@ -16,12 +16,13 @@ import {
 } from './blobs.ts'
 import { StoreError } from './store.ts'
 
-/** Options of blobs in a directory. */
+/** Options of `directoryBlobs`. */
 export interface DirectoryBlobsOptions {
+  /** The path of the directory. It is created if it does not exist. */
   readonly path: string
-  /** The most that one blob may have. */
+  /** The most bytes of one blob. Default 1 GiB. */
   readonly bytes?: number
-  /** Milliseconds since the epoch, by the clock of the folder. */
+  /** For tests: milliseconds since the epoch. Default: the clock of this machine. */
   readonly now?: () => number
 }
 
@@ -30,7 +31,7 @@ const forgottenMs = 2 * 3_600_000
 const lookMs = 600_000
 const draftName = /^[0-9a-f-]{36}$/
 
-/** Resolves when the folder is there; what crashes have left half written is removed, now and from time to time. */
+/** Opens a store of blobs in a directory. Unfinished files of crashed processes are removed now and at intervals. */
 export async function directoryBlobs(options: DirectoryBlobsOptions): Promise<Blobs> {
   const { path, bytes: most = blobLimits.directoryBytes, now = Date.now } = options
   const incoming = join(path, 'incoming')
@@ -152,24 +153,24 @@ class DirectoryDraft implements BlobDraft {
     await rm(this.#file, { force: true })
   }
 
-  async #take(handle: FileHandle, stream: ReadableStream<Uint8Array>, { bytes, kept, owned }: AppendOptions): Promise<void> {
+  async #take(handle: FileHandle, stream: ReadableStream<Uint8Array>, { bytes, onStored, owned }: AppendOptions): Promise<void> {
     const most = Math.min(bytes ?? Number.POSITIVE_INFINITY, this.#place.most)
     let synced = this.#size
     const keep = async (): Promise<void> => {
       await handle.datasync()
       synced = this.#size
-      await kept?.(synced)
+      await onStored?.(synced)
     }
     try {
       for await (const chunk of stream) {
         if (this.#size + chunk.length > most) throw new StoreError('full', `The blob is larger than ${most} bytes`)
         await this.#write(handle, chunk)
         if (owned === true) releaseBuffer(chunk)
-        if (kept !== undefined && this.#size - synced >= keepBytes) await keep()
+        if (onStored !== undefined && this.#size - synced >= keepBytes) await keep()
       }
     } catch (error) {
       // Why it broke off is what matters.
-      if (kept !== undefined && this.#size > synced) await keep().catch(() => undefined)
+      if (onStored !== undefined && this.#size > synced) await keep().catch(() => undefined)
       throw error
     }
   }
@@ -189,7 +190,7 @@ class DirectoryDraft implements BlobDraft {
       const buffer = new Uint8Array(Math.min(copyBytes, size))
       while (this.#size < size) {
         const { bytesRead } = await from.read(buffer, 0, Math.min(buffer.length, size - this.#size), this.#size)
-        if (bytesRead === 0) throw new StoreError('failed', 'What there was of the blob is shorter than it was')
+        if (bytesRead === 0) throw new StoreError('failed', 'The file of the partial blob was truncated while it was copied')
         await this.#write(handle, buffer.subarray(0, bytesRead))
       }
       await handle.datasync()
@@ -233,7 +234,7 @@ async function fileStream(handle: FileHandle, start: number, end: number): Promi
         done => done.bytesRead,
         error => closing(handle, error),
       )
-      if (bytesRead === 0) await closing(handle, new Error('The file is shorter than it was'))
+      if (bytesRead === 0) await closing(handle, new Error('The file of the blob was truncated while it was read'))
       at += bytesRead
       if (at === end) await handle.close()
       if (request === null) controller.enqueue(into.subarray(0, bytesRead))

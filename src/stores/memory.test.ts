@@ -19,7 +19,7 @@ test('a full store refuses what would grow it, keeps what it has, and takes agai
   let now = 0
   const store = memoryStore({ now: () => now, bytes: 4096 })
   await store.commit([put('a', 'x'.repeat(1500), { ttl: 10 })])
-  await expect(store.commit([put('b', 'x'.repeat(1500))])).rejects.toThrow(/bytes: raise its limit/)
+  await expect(store.commit([put('b', 'x'.repeat(1500))])).rejects.toThrow(/bytes are in use\. Raise its limit/)
   expect(await store.get('b')).toBeUndefined()
   now = 10
   expect(await store.commit([put('b', 'x'.repeat(1500))])).toMatchObject({ ok: true })

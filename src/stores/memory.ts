@@ -14,15 +14,15 @@ import {
   StoreError,
 } from './store.ts'
 
-/** Options of a store in memory. */
+/** Options of `memoryStore`. */
 export interface MemoryStoreOptions {
-  /** Milliseconds since the epoch. */
+  /** For tests: milliseconds since the epoch. Default: the clock of this machine. */
   readonly now?: () => number
-  /** Keys and values together, roughly. Default 256 MiB. */
+  /** The most bytes of keys and values, approximately. Default 256 MiB. */
   readonly bytes?: number
 }
 
-/** A store in the memory of this process. */
+/** Creates a store in the memory of this process. Its data is lost when the process ends. */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   return new MemoryStore(options, textValues)
 }
@@ -77,10 +77,10 @@ class MemoryStore<V> implements Store<V> {
     this.#open()
     checkKey(log, 'log')
     const limit = pageSize(options.limit)
-    const kept = this.#tables.logs.get(log)
-    if (kept === undefined) return []
-    const from = Math.max(0, (options.after ?? 0) + 1 - kept.first)
-    return kept.values.slice(from, from + limit).map((value, i) => ({ position: kept.first + from + i, value }))
+    const stored = this.#tables.logs.get(log)
+    if (stored === undefined) return []
+    const from = Math.max(0, (options.after ?? 0) + 1 - stored.first)
+    return stored.values.slice(from, from + limit).map((value, i) => ({ position: stored.first + from + i, value }))
   }
 
   async commit(ops: readonly Op<V>[]): Promise<Committed | Conflict> {
@@ -94,7 +94,7 @@ class MemoryStore<V> implements Store<V> {
       if (this.#tables.bytes + draft.growth > this.#bytes)
         throw new StoreError(
           'full',
-          `The store holds ${this.#tables.bytes} of ${this.#bytes} bytes: raise its limit, or use sqlite:`,
+          `The memory store is full: ${this.#tables.bytes} of ${this.#bytes} bytes are in use. Raise its limit, or use sqlite:`,
         )
     }
     draft.apply()
@@ -258,8 +258,8 @@ class Draft<V> {
 
   /** The position that the next entry of a log gets. */
   #next(log: string): LogPosition {
-    const kept = this.#tables.logs.get(log)
-    return (kept === undefined ? 1 : kept.first + kept.values.length) + (this.#appended.get(log)?.length ?? 0)
+    const stored = this.#tables.logs.get(log)
+    return (stored === undefined ? 1 : stored.first + stored.values.length) + (this.#appended.get(log)?.length ?? 0)
   }
 
   #log(name: string): MemoryLog<V> {
@@ -329,7 +329,7 @@ function objectValues<V extends object>(): MemoryValues<V> {
     check: checkSteps,
     weight: () => 0,
     add: () => {
-      throw new StoreError('input', 'A store of objects does not count: use a store of text')
+      throw new StoreError('input', 'A store of objects cannot count: use a store of text')
     },
   }
 }

@@ -22,5 +22,5 @@ test('sqlite: opens the file it names, with the folders on the way', async () =>
 
 test('what names no store is refused with the names there are', async () => {
   await expect(openStore('redis://localhost')).rejects.toThrow(/use memory:, sqlite:path or postgres:/)
-  await expect(openStore('sqlite:')).rejects.toThrow(/names no file/)
+  await expect(openStore('sqlite:')).rejects.toThrow(/has no file name/)
 })

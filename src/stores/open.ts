@@ -2,10 +2,13 @@
 import type { MemoryStoreOptions } from './memory.ts'
 import { type Store, StoreError } from './store.ts'
 
-/** Options of opening a store by its address; those of other drivers are in the address. */
+/** Options of `openStore`. Options of other drivers are part of the address. */
 export interface OpenOptions extends MemoryStoreOptions {}
 
-/** `memory:`, `sqlite:path/to/file.db` or `postgres://user@host/database?schema=name`. */
+/**
+ * Opens a store by its address: `memory:`, `sqlite:path/to/file.db` or `postgres://user@host/database?schema=name`.
+ * @example const store = await openStore('memory:')
+ */
 export async function openStore(url: string, options: OpenOptions = {}): Promise<Store> {
   const now = options.now === undefined ? {} : { now: options.now }
   if (url === 'memory:') return (await import('./memory.ts')).memoryStore(options)
@@ -18,14 +21,14 @@ export async function openStore(url: string, options: OpenOptions = {}): Promise
     if (!URL.canParse(url))
       throw new StoreError(
         'input',
-        'The address of the postgres:// store is no URL: write postgres://user:password@host:5432/database',
+        'The address of the postgres:// store is not a valid URL: write postgres://user:password@host:5432/database',
       )
     const address = new URL(url)
     const schema = address.searchParams.get('schema')
     address.searchParams.delete('schema')
     return postgresStore({ url: address.href, ...(schema !== null && { schema }) })
   }
-  throw new StoreError('input', `"${url.slice(0, 20)}" names no store: use memory:, sqlite:path or postgres://…`)
+  throw new StoreError('input', `"${url.slice(0, 20)}" is not the address of a store: use memory:, sqlite:path or postgres://…`)
 }
 
 /**
@@ -42,6 +45,6 @@ export async function checkStoreUrl(url: string): Promise<void> {
 
 function sqlitePath(url: string): string {
   const path = url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '')
-  if (path === '') throw new StoreError('input', 'sqlite: names no file: write sqlite:path/to/file.db')
+  if (path === '') throw new StoreError('input', 'sqlite: has no file name: write sqlite:path/to/file.db')
   return path
 }

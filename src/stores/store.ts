@@ -3,118 +3,169 @@
  * Postgres keep alike; `test/stores/contract.ts` holds its sentences. Values are text, by custom JSON; where nothing leaves this process
  * (`memoryObjectStore`) they are objects.
  */
-/** A key that is there. An expired one is absent at once. */
+/** A key and its value. An expired entry is absent at once. */
 export interface Entry<V = string> {
+  /** The key. */
   readonly key: string
-  /** As it was put. */
+  /** The value, as it was written. */
   readonly value: V
-  /** Changes with every write, comes from one counter per store, and is never given twice. */
+  /** Changes with every write. Versions come from one counter per store and are never reused. */
   readonly version: number
-  /** Milliseconds since the epoch. */
+  /** When the entry expires, in milliseconds since the epoch. Absent: never. */
   readonly expires?: number
 }
 
-/** The place of an entry in its log: 1, 2, 3 … without gaps, also after a trim. */
+/** The position of an entry in its log: 1, 2, 3 … without gaps, also after a trim. */
 export type LogPosition = number
 
-/** One value of a log. */
+/** One entry of a log. */
 export interface LogEntry<V = string> {
-  /** Counts up by one within its log, and is never given twice. */
+  /** Its position. Positions increase by one and are never reused. */
   readonly position: LogPosition
+  /** The value, as it was appended. */
   readonly value: V
 }
 
-/** Which keys of a prefix to give. */
+/** Options of `scan`. */
 export interface ScanOptions {
-  /** Only keys above this one. */
+  /** Only keys greater than this one. Default: from the first key. */
   readonly after?: string
-  /** Only keys below this one. */
+  /** Only keys less than this one. Default: to the last key. */
   readonly before?: string
-  /** Default 1,000, which is also the most. */
+  /** The most entries. Default and maximum 1,000. */
   readonly limit?: number
 }
 
-/** Which entries of a log to give. */
+/** Options of `read`. */
 export interface ReadOptions {
-  /** Only entries after this position. */
+  /** Only entries after this position. Default: from the oldest entry. */
   readonly after?: LogPosition
-  /** Default 1,000, which is also the most. */
+  /** The most entries. Default and maximum 1,000. */
   readonly limit?: number
 }
 
-/** One step of a commit. Steps run in order, each sees those before it, and all happen or none. */
+/** One step of a commit. Steps run in order, each sees the effects of those before it, and either all are written or none. */
 export type Op<V = string> =
   /** The key has this version; undefined: it is absent. */
-  | { readonly op: 'check'; readonly key: string; readonly version: number | undefined }
   | {
-      readonly op: 'put'
+      /** The kind of the step. */
+      readonly op: 'check'
+      /** The key. */
       readonly key: string
+      /** The version that the key must have. Undefined: the key must be absent. */
+      readonly version: number | undefined
+    }
+  | {
+      /** The kind of the step. */
+      readonly op: 'put'
+      /** The key. */
+      readonly key: string
+      /** The value. */
       readonly value: V
+      /** The version that the key must have. Default: any. */
       readonly ifVersion?: number
+      /** Whether the key must be absent. Default false. */
       readonly ifAbsent?: boolean
-      /** Milliseconds to live. Without it the entry stays. */
+      /** How long the entry lives, in milliseconds. Default: it stays. */
       readonly ttl?: number
     }
   /** Deleting what is absent is no conflict, unless a version was named. */
-  | { readonly op: 'delete'; readonly key: string; readonly ifVersion?: number }
+  | {
+      /** The kind of the step. */
+      readonly op: 'delete'
+      /** The key. */
+      readonly key: string
+      /** The version that the key must have. Default: any. */
+      readonly ifVersion?: number
+    }
   /** Counts. An absent key counts from 0, and then takes the time to live; later additions leave it. */
   | {
+      /** The kind of the step. */
       readonly op: 'add'
+      /** The key. */
       readonly key: string
+      /** The number to add; it may be negative. */
       readonly by: number
+      /** The smallest sum that is allowed. Default: none. */
       readonly min?: number
+      /** The largest sum that is allowed. Default: none. */
       readonly max?: number
+      /** How long the entry lives, in milliseconds. Default: it stays. */
       readonly ttl?: number
     }
   /** `at`: the position it must get. */
-  | { readonly op: 'append'; readonly log: string; readonly value: V; readonly at?: LogPosition }
+  | {
+      /** The kind of the step. */
+      readonly op: 'append'
+      /** The name of the log. */
+      readonly log: string
+      /** The value. */
+      readonly value: V
+      /** The position that the entry must get. Default: the next one. */
+      readonly at?: LogPosition
+    }
   /** Forgets the entries before a position; positions go on. */
-  | { readonly op: 'trim'; readonly log: string; readonly before: LogPosition }
+  | {
+      /** The kind of the step. */
+      readonly op: 'trim'
+      /** The name of the log. */
+      readonly log: string
+      /** The position of the first entry that stays. */
+      readonly before: LogPosition
+    }
 
-/** What came of a step: a version of `put` and `add`, a position of `append`, the sum of `add`. */
+/** The result of one step of a commit. */
 export interface OpResult {
-  /** Of what a put or an add wrote. */
+  /** The version that `put` or `add` wrote. */
   readonly version?: number
-  /** Of what was appended. */
+  /** The position of the appended entry. */
   readonly position?: LogPosition
-  /** What a counter holds after an add. */
+  /** The value of the counter after `add`. */
   readonly sum?: number
 }
 
-/** What a commit that went through gives. */
+/** A commit that was written. */
 export interface Committed {
+  /** The commit was written. */
   readonly ok: true
-  /** One for each step. */
+  /** One result per step. */
   readonly results: readonly OpResult[]
 }
 
-/** Nothing was written, because one step did not hold. An ordinary outcome of a race, hence no exception. */
+/**
+ * A commit that was not written, because a condition of one step did not hold. It is a normal outcome of a race, so it is
+ * returned and not thrown.
+ */
 export interface Conflict {
+  /** The commit was not written. */
   readonly ok: false
-  /** Which step. */
+  /** The index of the step whose condition did not hold. */
   readonly index: number
-  /** What did not hold. */
+  /** The condition that did not hold. */
   readonly reason: 'version' | 'present' | 'absent' | 'range' | 'number' | 'position'
 }
 
-/** The contract of all drivers. */
+/** A store of keys and logs. All drivers behave alike. */
 export interface Store<V = string> {
-  /** Characters of keys and values that it holds, where it holds no more than so many. */
+  /** The most characters of keys and values, if the store is limited. */
   readonly capacity?: number
-  /** Undefined where there is none, or its time is over. */
+  /** Returns the entry of a key. Undefined if there is none or it has expired. */
   get(key: string): Promise<Entry<V> | undefined>
-  /** Keys that begin with `prefix`, in the order of their UTF-8 bytes. Fewer than `limit`: there are no more. */
+  /**
+   * Returns the entries whose keys begin with `prefix`, in the order of their UTF-8 bytes. If there are fewer than `limit`, there
+   * are no more.
+   */
   scan(prefix: string, options?: ScanOptions): Promise<readonly Entry<V>[]>
   /** The entries of a log after a position, in order. */
   read(log: string, options?: ReadOptions): Promise<readonly LogEntry<V>[]>
-  /** When it returns, it is as lasting as the driver: on disk, or in memory. */
+  /** Writes all steps or none. When it resolves, the data is as durable as the driver makes it: on disk, or in memory. */
   commit(ops: readonly Op<V>[]): Promise<Committed | Conflict>
   /**
-   * Yields when keys or logs that begin with one of the prefixes may have changed, by anybody. A hint only: several changes
-   * may be one, and one may get lost, so readers catch up by cursor and look again now and then.
+   * Yields when keys or logs with one of the prefixes may have changed, by any process. It is a hint: changes can be combined or
+   * missed, so read from your cursor, and look again from time to time.
    */
   watch(prefixes: readonly string[], signal: AbortSignal): AsyncIterable<void>
-  /** Ends watches. Whoever uses the store afterwards gets an error. */
+  /** Closes the store and ends watches. Later calls fail. */
   close(): Promise<void>
 }
 
@@ -126,10 +177,11 @@ export const storeLimits = {
   page: 1000,
 } as const
 
-/** The store cannot do what was asked: closed, full, or asked for what the contract forbids. */
+/** An error of a store. */
 export class StoreError extends Error {
+  /** Always `StoreError`. */
   override readonly name = 'StoreError'
-  /** `input`: the caller's mistake; `full`: no room; `closed`: after close(); `failed`: the driver or its disk said no. */
+  /** `input`: invalid arguments. `full`: no space left. `closed`: the store was closed. `failed`: the driver or its disk failed. */
   readonly kind: 'input' | 'full' | 'closed' | 'failed'
 
   constructor(kind: StoreError['kind'], message: string, cause?: unknown) {
@@ -143,39 +195,39 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Steps of a commit, written as words. */
+/** Options of `put`. */
 export interface PutOptions {
-  /** Only where the key has this version. */
+  /** The version that the key must have, else the commit is a conflict. Default: any. */
   readonly ifVersion?: number
-  /** Only where the key is absent. */
+  /** Whether the key must be absent, else the commit is a conflict. Default false. */
   readonly ifAbsent?: boolean
-  /** Milliseconds after which the entry is absent. */
+  /** How long the entry lives, in milliseconds. Default: it stays. */
   readonly ttl?: number
 }
 
-/** Options of counting: the range that the sum must stay in, and how long a new counter lives. */
+/** Options of `add`. */
 export interface AddOptions {
-  /** A sum below is a conflict. */
+  /** The smallest sum; a smaller one is a conflict. Default: none. */
   readonly min?: number
-  /** A sum above is a conflict. */
+  /** The largest sum; a larger one is a conflict. Default: none. */
   readonly max?: number
-  /** Milliseconds, counted from the first add. */
+  /** How long a new counter lives, in milliseconds from the first `add`. Default: it stays. */
   readonly ttl?: number
 }
 
-/** Holds only if the key has this version; undefined: only if it is absent. */
+/** A step that holds only if the key has this version; undefined: only if it is absent. */
 export const check = <V = string>(key: string, version: number | undefined): Op<V> => ({ op: 'check', key, version })
-/** Writes a value. */
+/** A step that writes a value. */
 export const put = <V>(key: string, value: V, options?: PutOptions): Op<V> => ({ op: 'put', key, value, ...options })
-/** Deletes a key; with a version, only that one. */
+/** A step that deletes a key; with a version, only that version. Deleting an absent key without a version does not conflict. */
 export const remove = <V = string>(key: string, ifVersion?: number): Op<V> =>
   ifVersion === undefined ? { op: 'delete', key } : { op: 'delete', key, ifVersion }
-/** Adds to a counter, which begins at 0. */
+/** A step that adds to a counter, which begins at 0. */
 export const add = (key: string, by: number, options?: AddOptions): Op => ({ op: 'add', key, by, ...options })
-/** Appends to a log; with a position, only there. */
+/** A step that appends to a log; with a position, only at that position. */
 export const append = <V>(log: string, value: V, at?: LogPosition): Op<V> =>
   at === undefined ? { op: 'append', log, value } : { op: 'append', log, value, at }
-/** Drops the entries of a log before a position. */
+/** A step that removes the entries of a log before a position. Positions continue. */
 export const trim = <V = string>(log: string, before: LogPosition): Op<V> => ({ op: 'trim', log, before })
 
 /** All entries of a prefix in the order of their keys, in pages of `limit`. */

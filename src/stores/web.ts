@@ -20,11 +20,11 @@ export async function loadPg(): Promise<void> {}
 
 /** Stands in for `directory-blobs.ts`. */
 export async function directoryBlobs(): Promise<Blobs> {
-  throw needsNode('Blobs in a folder need', 'Use memoryBlobs(), or give Blobs of your own (vivarium/stores)')
+  throw needsNode('Blobs in a folder need', 'Use memoryBlobs(), or your own Blobs (vivarium/stores)')
 }
 
-const storeInstead = 'Use memory:, or give a Store of your own (vivarium/stores)'
+const storeInstead = 'Use memory:, or your own Store (vivarium/stores)'
 
 function needsNode(what: string, instead: string): StoreError {
-  return new StoreError('input', `${what} Node, Bun or Deno, and this is the build for browsers and Workers. ${instead}`)
+  return new StoreError('input', `${what} Node, Bun or Deno; this is the build for browsers and Workers. ${instead}`)
 }

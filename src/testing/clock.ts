@@ -1,9 +1,9 @@
 /** A clock moved by hand, so that tests of time need no sleeping. */
 import type { Clock } from '../core/clock.ts'
 
-/** A clock that stands still until it is moved. */
+/** A clock that moves only by `advance`. */
 export interface FakeClock extends Clock {
-  /** Moves time on and runs what falls due, in order. */
+  /** Moves the time forward and runs the timers that are due, in order. */
   advance(ms: number): void
 }
 
@@ -12,7 +12,10 @@ interface Timer {
   readonly fn: () => void
 }
 
-/** @example const clock = fakeClock(); clock.advance(1_000) */
+/**
+ * Creates a clock for tests. It begins at `start` (milliseconds since the epoch) and moves only by `advance`.
+ * @example const clock = fakeClock(); clock.advance(1_000)
+ */
 export function fakeClock(start = 1_700_000_000_000): FakeClock {
   let now = start
   const timers = new Set<Timer>()

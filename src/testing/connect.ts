@@ -13,32 +13,32 @@ import type { RevisionId } from '../revisions/index.ts'
 import type { Server } from '../server/index.ts'
 import { memoryPair } from '../transports/memory.ts'
 
-/** The options of `connect`, and what only a test wants. */
+/** Options of `connectInMemory`: those of `connect`, and some for tests. */
 export interface InMemoryOptions extends ConnectOptions {
-  /** Speak this wire only. Default: whatever both prefer. */
+  /** The only protocol revision to speak. Default: the newest that both sides speak. */
   readonly revision?: RevisionId
-  /** Hears every frame, as the client sends (`out`) and gets (`in`) it. */
+  /** Called with every frame that the client sends (`out`) and receives (`in`). Default: not called. */
   readonly onFrame?: OnFrame
 }
 
 /**
- * Connects a client to a server of the same process.
+ * Connects a client to a server of the same process, without a network. For tests.
  * @example await using mcp = await connectInMemory(server, { revision: '2025-06-18' })
  */
 export function connectInMemory(server: Server, { revision, onFrame, ...options }: InMemoryOptions = {}): Promise<Client> {
   const [near, far] = memoryPair()
-  server.door.accept(far)
+  server.acceptor.accept(far)
   const connection = onFrame === undefined ? near : tapConnection(near, onFrame)
   return connect(connection, revision === undefined ? options : { ...options, revisions: [revision] })
 }
 
 // Recording and replaying servers by their URL, their command or a function that connects: for tests of servers and clients of others.
 
-/** A server that is recorded or replayed against. */
+/** A server to record, or to replay against. */
 export type ProxyTarget = Target | (() => Connection)
 
 /**
- * Starts a recording proxy: stands between any client and any server, passes every frame on as it came, and writes it down.
+ * Starts a proxy between a client and a server, which passes on every frame unchanged and records it.
  * @example const proxy = await startRecording('https://example.com/mcp', { file: 'session.tape', client: { port: 7000 } })
  */
 export async function startRecording(target: ProxyTarget, options: ProxyOptions): Promise<RecordingProxy> {
@@ -47,7 +47,7 @@ export async function startRecording(target: ProxyTarget, options: ProxyOptions)
 }
 
 /**
- * Sends the client's part of a tape to a server, and tells what it answers otherwise.
+ * Sends what the client sent on a tape to a server, and returns what the server answers differently.
  * @example
  * const { differences } = await replayTape('session.tape', 'http://127.0.0.1:7420/mcp', { ignore: ['result.serverInfo.version'] })
  */

@@ -18,7 +18,7 @@ function twice(): Server {
 
 function connectionTo(server: Server): Connection {
   const [near, far] = memoryPair()
-  server.door.accept(far)
+  server.acceptor.accept(far)
   return near
 }
 

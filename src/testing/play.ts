@@ -4,21 +4,26 @@ import { type Id, isId, isRecord } from '../jsonrpc/message.ts'
 import { fillValues, matchFrame } from '../recording/difference.ts'
 import { parseTranscript, type Transcript, type TranscriptFrame, type TranscriptStep } from '../recording/transcript.ts'
 
-/** How a transcript is played. */
+/** Options of `playTranscript`. */
 export interface PlayOptions {
-  /** What travels with a frame on carriers that need more than the frame. `wrong` frames are wrong on purpose. */
-  readonly outgoing?: (frame: unknown, step: { readonly wrong: boolean }) => Outgoing
-  /** Called when a frame was taken, for what a client does beside sending frames. */
+  /** Returns what accompanies a frame, on carriers that need more than the frame. Default: nothing. */
+  readonly outgoing?: (
+    frame: unknown,
+    step: {
+      /** Whether the frame is wrong on purpose. */
+      readonly wrong: boolean
+    },
+  ) => Outgoing
+  /** Called when a frame was sent, for what a client does in addition. Default: not called. */
   readonly onSaid?: (frame: unknown) => void | Promise<void>
-  /** How long to wait for what must come. Default 5 s. */
+  /** How long to wait for an expected frame, in milliseconds. Default 5,000. */
   readonly timeoutMs?: number
-  /** Whether what comes must come in the order written. Default: yes, but not over HTTP, where streams overtake each other. */
+  /** Whether frames must arrive in the written order. Default true, except over HTTP, where streams can overtake each other. */
   readonly ordered?: boolean
 }
 
 /**
- * Plays a transcript and closes the connection. Throws at the first frame that is not as written, at one that is missing,
- * and at one too many.
+ * Plays a transcript and closes the connection. Throws at the first frame that differs, is missing, or was not expected.
  * @example await playTranscript(await readFile('tools.txt', 'utf8'), connection)
  */
 export async function playTranscript(

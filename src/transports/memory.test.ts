@@ -49,8 +49,8 @@ describe('memoryPair', () => {
     await atRight.until(({ closes }) => closes.length > 0)
     expect(atRight.frames).toEqual([])
     expect([atLeft.closes[0]?.message, atRight.closes[0]?.message]).toEqual([
-      expect.stringContaining('does not read'),
-      expect.stringContaining('does not read'),
+      expect.stringContaining('reads too slowly'),
+      expect.stringContaining('reads too slowly'),
     ])
   })
 

@@ -4,19 +4,19 @@
  */
 import type { Clock } from '../core/clock.ts'
 import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink } from '../jsonrpc/connection.ts'
-import { Backlog, noRoom } from './framing/backlog.ts'
+import { Backlog, noCapacity } from './framing/backlog.ts'
 import { type CarrierLimits, serverCarrierLimits } from './framing/limits.ts'
 
+/** Options of a connection in memory. */
 interface MemoryOptions {
-  /** The limits of both ends. An end that is not started yet counts as a slow reader. */
+  /** Limits of both ends. Default: see the reference of limits. */
   readonly limits?: Partial<CarrierLimits>
-  /** Times how long a reader may stall. Default: the real clock. */
+  /** Measures how long a reader may stall. Default: the real clock. */
   readonly clock?: Clock
 }
 
 /**
- * Two ends of one connection; what one sends the other hears, and the end of one is the end of both.
- *
+ * Creates two connected ends of a connection: what one end sends, the other receives. When one end is closed, so is the other.
  * @example
  * const [client, server] = memoryPair()
  */
@@ -73,7 +73,7 @@ class MemoryEnd implements Connection {
       if (heard) this.#schedule()
       return undefined
     }
-    const refusal = noRoom(this.#limits, outgoing?.id === undefined)
+    const refusal = noCapacity(this.#limits, outgoing?.id === undefined)
     // A refused request is reported to its caller. A response or notification has nobody to report to, so the connection ends.
     if (outgoing?.id === undefined) this.#fail(refusal)
     return Promise.reject(refusal)
@@ -81,7 +81,7 @@ class MemoryEnd implements Connection {
 
   async close(): Promise<void> {
     this.#refuse(new ConnectionError('aborted', 'The connection was closed on this side'), undefined)
-    this.#peer.#refuse(new ConnectionError('lost', 'The other end has closed the connection'), undefined)
+    this.#peer.#refuse(new ConnectionError('lost', 'The other side has closed the connection'), undefined)
     this.#schedule()
     await Promise.resolve()
   }

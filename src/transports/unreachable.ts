@@ -19,13 +19,13 @@ function messageFor({ origin, hostname, host, protocol }: URL, code: string | un
   const where = clip(origin === 'null' ? `${protocol}//${host}` : origin)
   switch (code) {
     case 'ECONNREFUSED':
-      return `Nothing listens on ${where} (ECONNREFUSED); start the server, or correct host and port of the address`
+      return `No server listens on ${where} (ECONNREFUSED); start the server, or correct host and port of the address`
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `No host ${clip(hostname)} can be found (${code}); correct the address, or look at the network`
+      return `The host ${clip(hostname)} cannot be resolved (${code}); correct the address, or check the network`
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
-      return `There is no way to ${where} from here (${code}); look at the network, or correct the address`
+      return `No network route to ${where} (${code}); check the network, or correct the address`
     default:
       return `${where} cannot be reached: ${clip(why)}`
   }

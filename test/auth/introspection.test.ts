@@ -39,6 +39,6 @@ describe('opaque tokens of a real authorization server', () => {
   it('are refused if they name no subject, as those of a program by itself do there', async () => {
     const { url, authorization } = await protectedBy()
     const answer = await send(url, { headers: { ...json, authorization }, body: {} })
-    expect([answer.status, answer.text]).toEqual([401, expect.stringContaining('names no subject')])
+    expect([answer.status, answer.text]).toEqual([401, expect.stringContaining('has no subject')])
   })
 })

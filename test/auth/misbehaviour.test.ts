@@ -42,7 +42,7 @@ describe('before a user is sent anywhere, the client stops at', () => {
       'an issuer that differs by a trailing slash',
       { metadata: (all, { issuer }) => ({ ...all, issuer: `${issuer}/` }) },
       'issuer-mismatch',
-      /same text/,
+      /both must be identical/,
     ],
     ['metadata without an issuer', without('issuer'), 'server-metadata', /issuer/],
     [
@@ -91,7 +91,7 @@ describe('before a user is sent anywhere, the client stops at', () => {
       'resource metadata that is a web page',
       { routes: { '/.well-known/oauth-protected-resource/mcp': () => ({ body: '<html>' }) } },
       'resource-metadata',
-      /no JSON/,
+      /not JSON/,
     ],
     [
       'server metadata that is a web page',
@@ -103,7 +103,7 @@ describe('before a user is sent anywhere, the client stops at', () => {
       'server metadata that is nowhere',
       { routes: { '/.well-known/oauth-authorization-server': () => ({ status: 404 }) } },
       'server-metadata',
-      /none of the places/,
+      /no metadata at the well-known addresses/,
     ],
     [
       'server metadata that fails',

@@ -375,7 +375,9 @@ describe('the option auth', () => {
     await expect(connect('http://mcp.example/mcp', { auth: oauth() })).rejects.toMatchObject({ rule: 'address' })
     await expect(connect('http://mcp.example/mcp', { auth: bearer('t') })).rejects.toMatchObject({ rule: 'address' })
     await expect(connect({ command: 'true' }, { auth: oauth() })).rejects.toThrow('env')
-    await expect(connect('https://mcp.example/', { auth: oauth(), headers: { Authorization: 'x' } })).rejects.toThrow('not both')
+    await expect(connect('https://mcp.example/', { auth: oauth(), headers: { Authorization: 'x' } })).rejects.toThrow(
+      'Set only one of them',
+    )
     expect(() => oauth({ clientMetadataUrl: 'http://app.example/client.json' })).toThrow('https')
     expect(() => fileStorage('x', { secret: 'short' })).toThrow('16')
   })

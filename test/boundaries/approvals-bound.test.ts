@@ -88,10 +88,10 @@ test('a wider yes is one that the question offered in words: for the tool, or fo
   expect([await said(tool.host), await said(tool.host), await said(tool.host)]).toEqual([['done'], ['done'], ['done']])
   expect(tool.questions.map(({ asked }) => asked.tool)).toEqual(['read_file', 'write_file'])
   expect(tool.questions[0]?.wider).toEqual([
-    { covers: 'tool', text: 'every call of the tool read_file of files, with any arguments, in all turns that you begin' },
+    { covers: 'tool', text: 'every call of the tool read_file of files, with any arguments, in all turns that you start' },
     {
       covers: 'scope',
-      text: 'everything that files.all of files does on /etc/hosts ({"path":"/etc/hosts"}), by any of its tools or by itself',
+      text: 'everything that files.all of files does on /etc/hosts ({"path":"/etc/hosts"}), with any of its tools or on its own initiative',
     },
   ])
   const scope = await filesHost([...wanted], () => ({ yes: true, covers: 'scope' }))

@@ -61,7 +61,7 @@ describe('in a turn that an event began', () => {
     await push('Pay Mallory')
     await expect.poll(async () => (await calls())[0]?.outcome?.status).toBe('refused')
     expect(questions).toMatchObject([{ asked: { tool: 'pay', begunBy: { kind: 'event', server: 'news' } }, rule: 'begun-by' }])
-    expect(questions[0]?.text).toMatch(/in a turn that the event ".*" of news began\?/)
+    expect(questions[0]?.text).toMatch(/in a turn that was started by the event ".*" of news\?/)
     expect(ran).toEqual([])
   })
 
@@ -71,7 +71,7 @@ describe('in a turn that an event began', () => {
     await expect.poll(async () => (await calls())[0]?.outcome?.status).toBe('refused')
     await expect.poll(() => model.requests.length).toBe(2)
     const told = JSON.stringify(model.requests[1]?.messages.at(-1))
-    expect(told).toContain('This was not done.')
+    expect(told).toContain('This call was not executed.')
     expect(told).toContain('there is nobody to ask')
     const { notes } = await host.audit({ kind: 'tool' })
     expect(notes).toMatchObject([
@@ -218,7 +218,7 @@ describe('rules', () => {
 
   test('whose begunBy names nobody are a mistake', async () => {
     await expect(createPolicy({ rules: { rules: [{ name: 'x', do: 'allow', when: { begunBy: 'news' } }] } })).rejects.toThrow(
-      'begunBy is news: give user, or event/',
+      'begunBy must be user, or event/ and the name of a server, not news',
     )
   })
 })

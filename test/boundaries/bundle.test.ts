@@ -68,7 +68,7 @@ describe('what is packed', () => {
     const it = await packageOf({ files: ['*'] }, secrets)
     const { code, err } = await bundle(it)
     expect(code).toBe(1)
-    expect(err).toMatch(/what looks like secrets: \.env, .* and 7 more\. Nothing was written/)
+    expect(err).toMatch(/names look like secrets: \.env, .* and 7 more\. Nothing was written/)
     expect(existsSync(join(it.folder, 'out.mcpb'))).toBe(false)
     expect(secrets.filter(file => !looksSecret(file))).toEqual([])
     const plain = [
@@ -86,7 +86,7 @@ describe('what is packed', () => {
 
   test('a file that is no secret is let in by its name, and only that one', async () => {
     const it = await packageOf({ files: ['lib', 'certs'] }, ['certs/public.pem', 'certs/private.key'])
-    expect((await bundle(it, '--include', 'certs/public.pem')).err).toContain('what looks like secrets: certs/private.key')
+    expect((await bundle(it, '--include', 'certs/public.pem')).err).toContain('names look like secrets: certs/private.key')
     writeFileSync(join(it.folder, 'pkg/.mcpbignore'), 'private.key\n')
     expect((await bundle(it, '--include', 'certs/public.pem')).code).toBe(0)
     expect(packed(it).filter(file => file.startsWith('certs'))).toEqual(['certs/public.pem'])
@@ -102,8 +102,8 @@ describe('what is packed', () => {
     expect(packed(it).filter(file => file.startsWith('node_modules'))).toEqual(
       ['index.js', 'package.json', 'token.js'].map(file => `node_modules/dep/${file}`),
     )
-    expect(err).toContain('left out, its name is that of a secret: node_modules/dep/cache.db')
-    expect(err).toContain('left out, its name is that of a secret: node_modules/dep/fixtures/private.key')
+    expect(err).toContain('left out, because its name looks like a secret: node_modules/dep/cache.db')
+    expect(err).toContain('left out, because its name looks like a secret: node_modules/dep/fixtures/private.key')
   })
 })
 
@@ -129,13 +129,13 @@ describe('links', () => {
     const it = await packageOf()
     it.write('outside/index.js', 'export {}')
     it.write('pkg/lib/used.js', "import '../../outside/index.js'\nexport const used = 1")
-    expect((await bundle(it)).err).toContain('lib/used.js imports ../../outside/index.js, which lies outside of the package')
+    expect((await bundle(it)).err).toContain('lib/used.js imports ../../outside/index.js, which is outside the package')
     const linked = await packageOf({ dependencies: { shared: '1' } })
     linked.write('shared/package.json', '{"name":"shared","version":"1.0.0"}')
     linked.write('shared/notes.txt', 'SECRET')
     mkdirSync(join(linked.folder, 'pkg/node_modules'))
     symlinkSync(join(linked.folder, 'shared'), join(linked.folder, 'pkg/node_modules/shared'))
-    expect((await bundle(linked)).err).toContain('whose package.json lists no files')
+    expect((await bundle(linked)).err).toContain('the package.json there has no "files"')
     linked.write('shared/package.json', '{"name":"shared","version":"1.0.0","files":["index.js"]}')
     linked.write('shared/index.js', '')
     expect((await bundle(linked)).code).toBe(0)
@@ -159,7 +159,7 @@ describe('where it is written', () => {
       // So that the way there exists.
       it.write('notes-1/x', '')
       const { code, err } = await it.run(['bundle', 'pkg/server.js', '--mcpb'])
-      expect([code, err]).toEqual([1, expect.stringMatching(/package\.json has the (name|version) ".*", which/)])
+      expect([code, err]).toEqual([1, expect.stringMatching(/"(name|version)" in package\.json is not a valid .*: ".*"/)])
       expect(existsSync(join(it.folder, '../x.mcpb'))).toBe(false)
       expect(readdirSync(it.folder).filter(name => name.endsWith('.mcpb'))).toEqual([])
     }
@@ -169,7 +169,7 @@ describe('where it is written', () => {
     const it = await packageOf({ dependencies: { '../../outside': '1' } })
     it.write('outside/package.json', '{"name":"x","version":"1.0.0"}')
     it.write('outside/secret.txt', 'SECRET')
-    expect((await bundle(it)).err).toContain('has a name that npm does not take')
+    expect((await bundle(it)).err).toContain('is not a valid npm package name')
     expect(existsSync(join(it.folder, 'out.mcpb'))).toBe(false)
   })
 
@@ -186,8 +186,8 @@ describe('where it is written', () => {
     const target = it.write('precious.txt', 'precious')
     symlinkSync(target, join(it.folder, 'out.mcpb'))
     symlinkSync(join(it.folder, 'not-there-yet'), join(it.folder, 'server.json'))
-    expect((await bundle(it)).err).toContain('There is a file out.mcpb already')
-    expect((await it.run(['bundle', 'pkg/server.js', '--server-json'])).err).toContain('There is a file server.json already')
+    expect((await bundle(it)).err).toContain('The file out.mcpb already exists')
+    expect((await it.run(['bundle', 'pkg/server.js', '--server-json'])).err).toContain('The file server.json already exists')
     expect((await bundle(it, '--force')).code).toBe(0)
     expect(readFileSync(target, 'utf8')).toBe('precious')
     expect(lstatSync(join(it.folder, 'out.mcpb')).isSymbolicLink()).toBe(false)
@@ -200,7 +200,7 @@ describe('where it is written', () => {
     symlinkSync(join(it.folder, 'elsewhere'), join(it.folder, 'session.tape'))
     for (const force of [[], ['--force']]) {
       const { code, err } = await it.run(['record', '--stdio', ...force, '--', process.execPath, 'server.mjs'])
-      expect([code, err]).toEqual([1, expect.stringContaining('There is a file session.tape already')])
+      expect([code, err]).toEqual([1, expect.stringContaining('The file session.tape already exists')])
     }
     expect(existsSync(join(it.folder, 'elsewhere'))).toBe(false)
   })

@@ -157,7 +157,7 @@ describe('the folders of a host', () => {
       onTestFinished(() => server.close())
       return () => {
         const [here, there] = memoryPair()
-        server.door.accept(there)
+        server.acceptor.accept(there)
         return here
       }
     }

@@ -273,7 +273,7 @@ describe('with a host', () => {
     await expect.poll(() => asked).toHaveLength(1)
     const [{ text }] = asked as [ApprovalQuestion]
     for (const words of ['reads your messages', 'may change answers', 'may start turns on its own']) expect(text).toContain(words)
-    for (const words of ['may use the model at your cost', 'instructions that the model follows', 'keeps data'])
+    for (const words of ['may use the model at your cost', 'instructions that the model follows', 'stores its own data'])
       expect(text).toContain(words)
     expect(text).not.toMatch(/beforeInference|pushEvents|inferenceRequest/)
     expect(text.indexOf('at your cost')).toBeLessThan(text.indexOf('Only two tools'))
@@ -354,7 +354,7 @@ describe('with a host', () => {
     await host.close()
     host = await opened(named)
     await expect.poll(() => asked).toHaveLength(1)
-    expect(asked[0]?.text).toContain('this is new since it was enabled: may use the model at your cost')
+    expect(asked[0]?.text).toContain('this was added after it was enabled: may use the model at your cost')
     expect(enabledIn(host)).toBe(false)
   })
 

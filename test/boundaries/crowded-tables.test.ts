@@ -185,7 +185,7 @@ describe.each([
   it('of one user are counted together, whatever programs it uses; its own ended ones go first', async () => {
     const { tasks, add, end } = table({ tasksPerPrincipal: 3 })
     for (const client of ['a', 'b', 'c']) await add(client, { principal: user('ann', client) })
-    await expect(add('d', { principal: user('ann', 'd') })).rejects.toThrow('3 tasks of yours are kept')
+    await expect(add('d', { principal: user('ann', 'd') })).rejects.toThrow('3 of your tasks are kept')
     await end('b')
     await add('d', { principal: user('ann', 'd') })
     expect([(await tasks.get('a'))?.id, await tasks.get('b')]).toEqual(['a', undefined])
@@ -341,7 +341,7 @@ describe('sockets and streams, really opened', () => {
 
   it('of one address are no more than its share of the event streams', async () => {
     const { server } = serve()
-    const { url, close } = await listenHttp(server.door, { limits: { streams: 60 } })
+    const { url, close } = await listenHttp(server.acceptor, { limits: { streams: 60 } })
     onTestFinished(close)
     const statuses: (number | undefined)[] = []
     for (let i = 0; i < 40; i++) {
@@ -355,7 +355,7 @@ describe('sockets and streams, really opened', () => {
 
   it('of one address are no more than its share of the connections, whatever becomes of them', async () => {
     const { server } = serve()
-    const { port, close } = await listenHttp(server.door, { limits: { connections: 60 } })
+    const { port, close } = await listenHttp(server.acceptor, { limits: { connections: 60 } })
     onTestFinished(close)
     const open = async (localAddress: string): Promise<boolean> => {
       const socket: Socket = connectSocket({ port, host: '127.0.0.1', localAddress })

@@ -36,12 +36,12 @@ async function loud(options: GatewayOptions = denied) {
 }
 
 it.each<[string, (client: Awaited<ReturnType<typeof clientOf>>) => Promise<unknown>, string]>([
-  ['a prompt', client => client.getPrompt('review'), 'Rule no-review refuses review of payroll'],
-  ['a resource', client => client.readResource('payroll://ada'), 'Rule no-ada refuses payroll://ada of payroll'],
+  ['a prompt', client => client.getPrompt('review'), 'Rule no-review denies review of payroll'],
+  ['a resource', client => client.readResource('payroll://ada'), 'Rule no-ada denies payroll://ada of payroll'],
   [
     'a completion',
     client => client.complete({ prompt: 'review' }, { name: 'x', value: '' }),
-    'Rule no-review refuses review of payroll',
+    'Rule no-review denies review of payroll',
   ],
 ])('a rule that refuses %s is an ordinary refusal, and no failure of the gateway', async (_, ask, message) => {
   const { gateway, errors } = await loud()

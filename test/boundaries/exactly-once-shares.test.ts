@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { JournalCapacity } from '../../src/core/journal/journal.ts'
 import { ProcessLeases } from '../../src/core/journal/process-leases.ts'
 import { Units } from '../../src/core/journal/units.ts'
-import { firstVersion, LargeStates, storeKeeper } from '../../src/features/reliability/session-state/versions.ts'
+import { firstVersion, LargeStates, storeBackedStorage } from '../../src/features/reliability/session-state/versions.ts'
 import { createServer, type Server, type ServerOptions } from '../../src/server/index.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
 import { type Store, StoreError } from '../../src/stores/store.ts'
@@ -207,7 +207,7 @@ it('E14-2: states of sessions count for whoever opens them, one session after th
   const store = memoryStore({ bytes: 8 * 1024 * 1024 })
   const large = new LargeStates(store, stores.clock())
   const write = (owner: string, account: string): Promise<boolean> => {
-    const keeper = storeKeeper({ store, large, owner, account, ofUser: false, ttlMs: 60_000 })
+    const keeper = storeBackedStorage({ store, large, owner, account, ofUser: false, ttlMs: 60_000 })
     return keeper.write({ ...firstVersion(), data: 'x'.repeat(60_000) }, undefined)
   }
   await write('of-bob', 'bob')

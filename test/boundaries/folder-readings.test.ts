@@ -55,7 +55,7 @@ test.each([
     expect(readFileSync(marker, 'utf8')).toBe('1')
     rmSync(marker)
     it.write(file, 'EVIL=2\n')
-    expect(await start('n')).toContain('has changed since you agreed to it')
+    expect(await start('n')).toContain('has changed since you approved it')
     expect(existsSync(marker)).toBe(false)
   },
   60_000,
@@ -72,7 +72,7 @@ test('a data folder that was put in the place of the one that was made here is a
   writeFileSync(join(it.folder, '.vivarium/host.db'), '')
   const { code, err } = await it.run(['up'], { env })
   expect([code, readFileSync(join(it.folder, '.vivarium/host.db'), 'utf8')]).toEqual([1, ''])
-  expect(err).toContain('holds data that you did not make here')
+  expect(err).toContain('contains data that you did not create here')
   rmSync(join(it.folder, '.vivarium'), { recursive: true })
   renameSync(join(it.folder, 'old'), join(it.folder, '.vivarium'))
   expect((await it.run(['up'], { env })).code).toBe(0)
@@ -92,7 +92,7 @@ test('a package is not fetched from where a file of the folder says, before some
   for (const words of [['npm:some-server@1.0.0'], ['@some/server'], ['npm:some-server@1.0.0', '--cwd', 'inside']]) {
     const { code, err } = await it.run(['list', ...words], { env })
     expect([code, hits]).toEqual([1, []])
-    expect(err).toMatch(/\.npmrc says where npm fetches programs from, and is not trusted.*--trust/s)
+    expect(err).toMatch(/\.npmrc sets where npm downloads packages from, and is not approved.*--trust/s)
   }
   await it.run(['list', 'npm:some-server@1.0.0', '--trust', '--timeout', '20s'], { env })
   expect(hits).toContain('/some-server')

@@ -78,7 +78,7 @@ describe('without a terminal', () => {
         )
         expect(code).toBe(1)
         expect(`${out}${err}`).toMatch(
-          /\.mcp\.json is not trusted\. It starts 1 program; it connects to 1 address; it uses the values of your variables AWS_SECRET_ACCESS_KEY, ANTHROPIC_API_KEY\./,
+          /\.mcp\.json is not approved\. It starts 1 program; it connects to 1 address; it uses the values of your variables AWS_SECRET_ACCESS_KEY, ANTHROPIC_API_KEY\./,
         )
         expect(`${out}${err}`).toContain('--trust')
         expect(`${out}${err}`).not.toMatch(/secret-value/)
@@ -152,7 +152,7 @@ describe('without a terminal', () => {
     it.write('.vivarium/host.db', '')
     const { code, err } = await it.run(['up'], { env })
     expect([code, readFileSync(join(it.folder, '.vivarium/host.db'), 'utf8')]).toEqual([1, ''])
-    expect(err).toMatch(/holds data that you did not make here.*--data.*--trust/s)
+    expect(err).toMatch(/contains data that you did not create here.*--data.*--trust/s)
     expect((await it.run(['up', '--data', 'mine'], { env })).code).toBe(0)
     rmSync(join(it.folder, '.vivarium'), { recursive: true })
     for (const _ of ['made', 'used again']) expect((await it.run(['up'], { env })).code).toBe(0)
@@ -206,7 +206,7 @@ describe('in a terminal', () => {
       expect(said).toMatch(typeof words === 'string' ? new RegExp(words.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')) : words)
     asked.child.stdin?.write('n\n')
     expect(await asked.ended).toBe(1)
-    expect(asked.err()).toContain('You did not agree')
+    expect(asked.err()).toContain('You did not approve it')
     expect([hits, existsSync(marker)]).toEqual([[], false])
   })
 
@@ -217,13 +217,13 @@ describe('in a terminal', () => {
     first.child.stdin?.write('y\n')
     await first.ended
     expect(hits[0]).toEqual({ url: '/aws-secret-value', key: 'anthropic-secret-value' })
-    expect((await it.run(['inspect', 'run'], { env })).err).not.toContain('not trusted')
+    expect((await it.run(['inspect', 'run'], { env })).err).not.toContain('not approved')
     expect(existsSync(marker)).toBe(true)
     writeFileSync(join(it.folder, '.mcp.json'), configOf(marker, `${url}/other`))
     hits.length = 0
     const again = it.terminal(['doctor', 'web'], { ...env, NO_COLOR: '1' })
     await again.until(/\[N\]o ›/, 'err')
-    expect(again.err()).toMatch(/has changed since you agreed to it[\s\S]*\+ +connects to \S+\/other/)
+    expect(again.err()).toMatch(/has changed since you approved it[\s\S]*\+ +connects to \S+\/other/)
     again.child.stdin?.write('\n')
     expect(await again.ended).toBe(1)
     expect(hits).toEqual([])
@@ -245,7 +245,7 @@ describe('in a terminal', () => {
     writeFileSync(file, configOf(marker, `${url}/swapped-again`))
     up.child.stdin?.write('y\n')
     expect(await up.ended).toBe(1)
-    expect(up.err()).toContain('changed after you agreed to it')
+    expect(up.err()).toContain('changed after you approved it')
     expect([hits, existsSync(marker)]).toEqual([[], false])
   })
 })
@@ -258,7 +258,7 @@ test('what changes while the host runs is not used before a yes, with --trust to
   const up = it.start(['up', '--trust', '--store', 'memory:'], env)
   await up.until(/Ctrl-D ends/)
   writeFileSync(file, configOf(marker, url))
-  await up.until(/is not trusted\. It starts 1 program/)
+  await up.until(/is not approved\. It starts 1 program/)
   up.child.stdin?.end()
   expect(await up.ended).toBe(0)
   expect([hits, existsSync(marker)]).toEqual([[], false])

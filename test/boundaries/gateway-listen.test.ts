@@ -81,13 +81,13 @@ describe('fixed tokens', () => {
 describe('auth: none', () => {
   it('beside auth is refused: no token would be checked', async () => {
     const gateway = await opened({ auth: { tokens, resource } })
-    await expect(gateway.listen({ auth: 'none' })).rejects.toThrow(/contradicts auth/)
-    await expect(gateway.listen({ auth: 'none', host: '0.0.0.0' })).rejects.toThrow(/contradicts auth/)
+    await expect(gateway.listen({ auth: 'none' })).rejects.toThrow(/cannot be combined with auth/)
+    await expect(gateway.listen({ auth: 'none', host: '0.0.0.0' })).rejects.toThrow(/cannot be combined with auth/)
   })
 
   it('opens a gateway that has no auth', async () => {
     const gateway = await opened({})
-    await expect(gateway.listen({ host: '0.0.0.0' })).rejects.toThrow(/nothing says who may call it/)
+    await expect(gateway.listen({ host: '0.0.0.0' })).rejects.toThrow(/auth is not set, so anybody could call it/)
     expect((await gateway.listen({ host: '0.0.0.0', auth: 'none' })).port).toBeGreaterThan(0)
   })
 })
@@ -95,10 +95,10 @@ describe('auth: none', () => {
 const withTokens = `auth: { tokens: { ann: ${tokens.ann} } }`
 const servers = 'servers: { bank: { url: "http://127.0.0.1:9/mcp" } }'
 const cases: [name: string, file: string, options: string[], says: string][] = [
-  ['tokens without a resource on all addresses', `listen: { host: 0.0.0.0 }\n${withTokens}`, [], 'auth has no resource'],
-  ['all addresses without auth', 'listen: { host: 0.0.0.0 }', [], 'nothing says who may call it'],
-  ['--host without auth', 'names: short', ['--host', '0.0.0.0'], 'nothing says who may call it'],
-  ['--unprotected beside auth', withTokens, ['--unprotected'], 'contradicts auth'],
+  ['tokens without a resource on all addresses', `listen: { host: 0.0.0.0 }\n${withTokens}`, [], 'auth.resource is missing'],
+  ['all addresses without auth', 'listen: { host: 0.0.0.0 }', [], 'auth is not set, so anybody could call it'],
+  ['--host without auth', 'names: short', ['--host', '0.0.0.0'], 'auth is not set, so anybody could call it'],
+  ['--unprotected beside auth', withTokens, ['--unprotected'], 'cannot be combined with auth'],
   ['two paths that are one', 'listen: { path: /a, wsPath: /a }', [], 'three different paths'],
   ['a host that is no name', 'listen: { hosts: ["https://x/"] }', [], 'hosts has'],
 ]

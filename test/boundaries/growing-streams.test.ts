@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { fakeClock } from 'vivarium/testing'
 import { ProcessLeases } from '../../src/core/journal/process-leases.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
-import { FetchOutlet } from '../../src/transports/http/fetch.ts'
+import { FetchResponseStream } from '../../src/transports/http/fetch.ts'
 import { type HttpLimits, httpLimits } from '../../src/transports/http/limits.ts'
 import { storeLogs } from '../../src/transports/http/store-logs.ts'
 import { Stream } from '../../src/transports/http/stream.ts'
@@ -34,7 +34,7 @@ function open(kind: 'in memory' | 'on a store', limits: Partial<HttpLimits>): St
 /** Opens a stream of that account which is kept in a session. */
 function begin(streams: Streams, account: string, session: string): Stream {
   const tenant = { account, key: account, limit: undefined, expiresAt: undefined }
-  const stream = new Stream(streams, new FetchOutlet(1_000, tenant, clock), false)
+  const stream = new Stream(streams, new FetchResponseStream(1_000, tenant, clock), false)
   stream.keep(session)
   return stream
 }

@@ -42,7 +42,7 @@ describe('tasks of a process that has gone, which nobody asks about,', () => {
     await gone.add(task('a', '=ann'))
     await gone.add(task('b', '=ann'))
     const here = start('here')
-    await expect(here.add(task('c', '=ann'))).rejects.toThrow('2 tasks of yours are kept')
+    await expect(here.add(task('c', '=ann'))).rejects.toThrow('2 of your tasks are kept')
     await kill('gone')
     await here.add(task('c', '=ann'))
     // The other one is told as failed to whoever asks at last.
@@ -59,7 +59,7 @@ describe('tasks of a process that has gone, which nobody asks about,', () => {
     for (let i = 0; i < 15; i++) await gone.add(task(`a${i}`, '@192.0.2.1', { status: 'input_required' }))
     for (let i = 0; i < 15; i++) await gone.add(task(`b${i}`, '@192.0.2.2'))
     const here = start('here')
-    await expect(here.add(task('c', '@192.0.2.3'))).rejects.toThrow('hold their share')
+    await expect(here.add(task('c', '@192.0.2.3'))).rejects.toThrow('already use their share')
     await kill('gone')
     for (let i = 0; i < 10; i++) await here.add(task(`c${i}`, '@192.0.2.3'))
     expect((await here.get('c0'))?.status).toBe('working')
@@ -74,7 +74,7 @@ describe('tasks of a process that has gone, which nobody asks about,', () => {
     await kill('gone')
     await here.add(task('d', '=ann'))
     expect(await here.get('b')).toBeUndefined()
-    await expect(here.add(task('e', '=ann'))).rejects.toThrow('3 tasks of yours are kept')
+    await expect(here.add(task('e', '=ann'))).rejects.toThrow('3 of your tasks are kept')
     for (const id of ['a', 'c', 'd']) expect((await here.get(id))?.status).toBe('working')
   })
 

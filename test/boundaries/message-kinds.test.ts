@@ -128,7 +128,7 @@ describe('a second initialize', () => {
     for (const other of [revision, '2024-11-05' as const]) {
       wire.say(hello(other))
       const { code, message } = errorOf(await wire.next(frame => frame['id'] === 'again'))
-      expect([code, message]).toEqual([-32600, expect.stringContaining(`initialized already, at revision ${revision}`)])
+      expect([code, message]).toEqual([-32600, expect.stringContaining(`already initialized at revision ${revision}`)])
     }
     expect(await wire.ask(callName(revision), { name: 'note', arguments: {} })).toHaveProperty('result')
     await wire.close()

@@ -21,20 +21,33 @@ function bank() {
 }
 
 describe('a call that waits for whoever runs the gateway', () => {
-  it('and is too long to be kept and shown can only be refused, and says how long it is', async () => {
+  it('and is too long to be kept and shown is refused at once: nobody could approve it', async () => {
     const server = bank()
     const gateway = await gatewayOf({ bank: server }, asking)
     const client = await clientOf(gateway)
-    const args = { to: 'alice', note: 'x'.repeat(20_000), last: 'rm' }
+    const args = { to: 'alice', note: 'x'.repeat(1024 * 1024), last: 'rm' }
+    expect((await client.callTool('pay', args)).problem).toMatchObject({
+      code: 'PAYLOAD_TOO_LARGE',
+      details: { length: JSON.stringify(args).length, most: 1024 * 1024 },
+    })
+    expect(await gateway.approvals()).toEqual([])
+    expect(server.ran).toEqual([])
+  })
+
+  it('and is too long for the list says how long it is, and is shown whole by its id before it is approved', async () => {
+    const server = bank()
+    const gateway = await gatewayOf({ bank: server }, asking)
+    const client = await clientOf(gateway)
+    const args = { to: 'alice', note: 'x'.repeat(200_000), last: 'rm' }
     expect((await client.callTool('pay', args)).problem?.code).toBe('CONFIRMATION_REQUIRED')
     const [waits] = await gateway.approvals()
     expect(waits).toMatchObject({ kind: 'call', length: JSON.stringify(args).length })
     expect(waits).not.toHaveProperty('arguments')
-    await expect(gateway.approve(waits?.id ?? '')).rejects.toThrow(/cannot be approved: its arguments have 20\d+ characters/)
-    expect((await client.callTool('pay', args)).problem?.code).toBe('CONFIRMATION_REQUIRED')
-    expect(await gateway.refuse(waits?.id ?? '')).toBe(true)
-    expect((await client.callTool('pay', args)).problem?.code).toBe('CONFIRMATION_DECLINED')
-    expect(server.ran).toEqual([])
+    expect(await gateway.approval(waits?.id ?? '')).toMatchObject({ arguments: args })
+    expect((await client.callTool('pay', { ...args, last: 'mv' })).problem?.code).toBe('CONFIRMATION_REQUIRED')
+    expect(await gateway.approve(waits?.id ?? '')).toBe(true)
+    expect((await client.callTool('pay', args)).text).toBe('paid')
+    expect(server.ran).toEqual([args])
   })
 
   it('is shown whole to programs as far as it is kept, and may be approved then', async () => {
@@ -55,13 +68,13 @@ describe('a call that waits for whoever runs the gateway', () => {
     expect(queueRefusal(calls(99, 'a', 'anonymous'), 'a', 'anonymous', 0)).toBeUndefined()
     expect(queueRefusal(calls(100, 'a', 'anonymous'), 'a', 'anonymous', 0)).toMatchObject({
       code: 'QUOTA_EXHAUSTED',
-      message: 'Your share of calls that wait for approval (100) is used up. Nothing was executed',
+      message: 'Your share of the calls that wait for approval (100) is used up. Nothing was executed',
       retryAfter: 60_000,
     })
     // Many callers of one client, as those without a token can be.
     const crowd = Array.from({ length: 375 }, (_, i) => calls(1, `s${i}`, 'anonymous')).flat()
     expect(queueRefusal(crowd, 'new', 'anonymous', 0)?.message).toContain(
-      'calls of the client "anonymous" that wait for approval (375)',
+      'the calls of the client "anonymous" that wait for approval (375)',
     )
     expect(queueRefusal(crowd, 'new', 'ops', 0)).toBeUndefined()
     const full = [...crowd, ...Array.from({ length: 625 }, (_, i) => calls(1, `t${i}`, `c${i}`)).flat()]
@@ -93,10 +106,10 @@ it('the command approves a call whose arguments the list cuts only when it has s
   const { problem } = await client.callTool('pay', args)
   const id = String(problem?.details?.['approval_id'])
   const listed = await it.run(['gateway', 'approvals', 'gateway.yaml'])
-  expect(listed.out).toContain(`see them whole with --show ${id}`)
+  expect(listed.out).toContain(`read them with --show ${id}`)
   expect(listed.out).not.toContain('rm -rf')
   const early = await it.run(['gateway', 'approvals', 'gateway.yaml', '--approve', id])
-  expect([early.code, early.err]).toEqual([1, expect.stringContaining('which the list does not show whole')])
+  expect([early.code, early.err]).toEqual([1, expect.stringContaining('more than the list shows')])
   expect((await client.callTool('pay', args)).problem?.code).toBe('CONFIRMATION_REQUIRED')
   const shown = await it.run(['gateway', 'approvals', 'gateway.yaml', '--show', id, '--approve', id])
   expect([shown.code, shown.out]).toEqual([0, expect.stringContaining('\\u202e\\u001b[2J","last":"rm -rf"}')])

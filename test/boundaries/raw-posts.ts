@@ -47,7 +47,7 @@ export function post(server: Server, body: Frame, { address, principal, session,
       if (hints?.final === true) settle(frame, hints, 200)
     }
     const lane: Lane = { send, end: hints => settle(undefined, hints, 202), closed: false, onClose: () => {} }
-    server.door.deliver(JSON.stringify({ jsonrpc: '2.0', id: 1, ...body }), caller, lane)
+    server.acceptor.deliver(JSON.stringify({ jsonrpc: '2.0', id: 1, ...body }), caller, lane)
   })
 }
 

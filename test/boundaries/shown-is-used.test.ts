@@ -109,7 +109,7 @@ test.each<readonly [string, Pick<ApprovalQuestion, 'asked' | 'about' | 'scopes'>
   const { questions, shown } = terminal()
   const { signal } = new AbortController()
   await questions.onApproval({ text: 'Allow it?', rule: 'r', digest: 'd', lastsMs: 0, wider: [], ...about }, { signal })
-  expect(shown()).toMatch(/the last \d+ characters are not shown, and a yes counts for them too/)
+  expect(shown()).toMatch(/the last \d+ characters are not shown; your approval includes them/)
 })
 
 test('the question about a definition holds all of it, however much of it has changed', async () => {

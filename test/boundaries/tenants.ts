@@ -25,7 +25,7 @@ export function behind(name: string, options: Partial<ServerOptions> = {}): Behi
     target: () => {
       if (away) throw new Error('away')
       const [here, there] = memoryPair()
-      server.door.accept(there)
+      server.acceptor.accept(there)
       lines.push(there)
       return here
     },

@@ -183,7 +183,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     await gateway.reload()
     await gateway.ready()
     const told = JSON.stringify(await client.callTool('notes_work', {}).catch(String))
-    expect(told).toContain('has to approve it')
+    expect(told).toContain('must approve it')
     for (const secret of [folder, 'gateway.yaml', '--more']) expect(told).not.toContain(secret)
   })
 })

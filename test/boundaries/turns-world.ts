@@ -24,7 +24,7 @@ export function server(name: string): Server {
 export function near(to: Server): () => Connection {
   return () => {
     const [here, there] = memoryPair()
-    to.door.accept(there)
+    to.acceptor.accept(there)
     return here
   }
 }

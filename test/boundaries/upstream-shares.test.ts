@@ -52,8 +52,7 @@ function flood(client: Client, tool: string, count: number): string[] {
   return refused
 }
 
-const share =
-  'You have 32 calls under way at the server "bank", which is your share: all clients together may have 64 (shares.calls)'
+const share = 'You have 32 open calls at the server "bank", which is your share of the limit (shares.calls: 64 for all clients)'
 
 it('calls that wait for answers and are withdrawn give their places back', async () => {
   const desk = new ParkedCalls({ clock: fakeClock(), askMs: 60_000 })
@@ -157,7 +156,9 @@ it('a client that watches all that a server takes is refused beyond its share, a
   const failed: string[] = []
   for (let i = 0; i < 6; i++) void watch(flooding, `note://${i}`).catch(error => failed.push(String(error)))
   await expect.poll(() => failed.length).toBeGreaterThan(0)
-  expect(failed[0]).toMatch(/You watch \d resources of the server "bank", which is your share: .* 8 \(shares\.subscriptions\)/)
+  expect(failed[0]).toMatch(
+    /You subscribe to \d resources of the server "bank", which is your share of the limit \(shares\.subscriptions: 8 for all clients\)/,
+  )
   void watch(other, 'note://other').catch(error => failed.push(`other ${error}`))
   await expect
     .poll(() => {
@@ -288,7 +289,7 @@ it('one has at most as much as it leaves free, so that there is room for the nex
 
 it('shares that are mistaken keep the gateway from starting', async () => {
   await expect(createGateway({ servers: {}, shares: { calls: 1 } })).rejects.toThrow(
-    'shares.calls is 1: give a whole number of at least 2',
+    'shares.calls must be a whole number of at least 2, not 1',
   )
   await expect(createGateway({ servers: {}, shares: { call: 4 } as never })).rejects.toThrow('shares.call is not known')
 })

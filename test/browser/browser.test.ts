@@ -1,18 +1,20 @@
-/** `vivarium/client` in a real browser, against our server on another origin. Needs Chromium; where there is none it is skipped. */
+/** `vivarium/client` in a real browser, against our server on another origin. Where no browser can run it is skipped. */
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RunningBrowser, startBrowser, type Tab } from '../../scripts/browser/devtools.ts'
+import { findBrowser } from '../../scripts/browser/find.ts'
 import { createServer, type Server } from '../../src/server/index.ts'
 import { withTools } from '../runtimes/server.ts'
-import { chromium, openPage, type Page } from './chromium.ts'
 
-const note = chromium === undefined ? ' (skipped: there is no Chromium on this machine; CHROMIUM may name one)' : ''
+const chromium = findBrowser()
+const note = chromium === undefined ? ' (skipped: no browser can run on this machine; CHROMIUM may name one)' : ''
 
 describe.skipIf(chromium === undefined)(`a page of another origin${note}`, () => {
   const open: { close(): Promise<unknown> }[] = []
-  let page: Page
+  let page: Tab
   let origin: string
   let url: string
   let deaf: string
@@ -32,8 +34,10 @@ describe.skipIf(chromium === undefined)(`a page of another origin${note}`, () =>
     origin = `http://localhost:${(site.address() as AddressInfo).port}`
     url = await listen({ origins: [origin] })
     deaf = await listen({})
-    page = await openPage(chromium as string, origin)
-    open.push(page)
+    const browser: RunningBrowser = await startBrowser(chromium as NonNullable<typeof chromium>)
+    open.push(browser)
+    page = await browser.openTab()
+    await page.open(origin)
   })
   afterAll(async () => {
     for (const each of open.reverse()) await each.close()
@@ -70,11 +74,11 @@ describe.skipIf(chromium === undefined)(`a page of another origin${note}`, () =>
 
   it('headers cannot go with a WebSocket, and it is said what can be done', async () => {
     const target = url.replace('http', 'ws').replace('/mcp', '/ws')
-    expect(await call('failure', target, { authorization: 'Bearer x' })).toMatch(/sends no headers.*http\(s\):\/\//)
+    expect(await call('failure', target, { authorization: 'Bearer x' })).toMatch(/cannot send headers.*http\(s\):\/\//)
   })
 
   it('an origin that the server does not list is refused by CORS, and both sides say which option allows it', async () => {
-    expect(await call('failure', deaf)).toContain(`(CORS): its option origins has to list ${origin}`)
+    expect(await call('failure', deaf)).toContain(`(CORS): add ${origin} to its option origins`)
     const preflight = { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'POST' } }
     const answer = await fetch(deaf, preflight)
     expect(answer.status).toBe(403)

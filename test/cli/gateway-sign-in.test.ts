@@ -31,7 +31,7 @@ test.skipIf(!hasTerminal)(
     expect([before.code, before.err]).toEqual([3, ''])
     expect(before.out).toContain('The server "notes" needs a sign-in. Sign in: vivarium gateway gateway.yaml --sign-in notes')
     const alone = await it.run(['gateway', 'gateway.yaml', '--sign-in', 'notes'], { env })
-    expect([alone.code, alone.err]).toEqual([3, expect.stringContaining('There is no terminal to sign in from')])
+    expect([alone.code, alone.err]).toEqual([3, expect.stringContaining('Signing in needs a terminal')])
     expect(world.at('/register')).toEqual([])
 
     const shown = await new Promise<string>((resolve, reject) => {
@@ -58,7 +58,7 @@ test.skipIf(!hasTerminal)(
     const revoked = await mcp.callTool('echo', {})
     expect(revoked).toMatchObject({
       isError: true,
-      text: expect.stringContaining('Whoever runs the gateway has to sign in there (--sign-in)'),
+      text: expect.stringContaining('The operator of the gateway must sign in there (--sign-in)'),
     })
     // Where its files lie is not for callers.
     expect(revoked.text).not.toContain('gateway.yaml')
@@ -71,7 +71,7 @@ test.skipIf(!hasTerminal)(
 test('--sign-in tells of a server that is not there, or for which nobody signs in', async () => {
   const it = await trial({ 'gateway.yaml': "servers:\n  notes: { url: 'https://mcp.example/mcp' }\n" })
   const wrong = await it.run(['gateway', 'gateway.yaml', '--sign-in', 'nots'])
-  expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining('There are notes')])
+  expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining('Its servers are notes')])
   const plain = await it.run(['gateway', 'gateway.yaml', '--sign-in', 'notes'])
   expect([plain.code, plain.err]).toEqual([1, expect.stringContaining('auth: sign-in')])
 })

@@ -23,7 +23,7 @@ test.skipIf(!hasTerminal)(
     const env = { PATH: `${join(it.folder, 'bin')}:${process.env['PATH']}`, TERM: 'xterm', NO_COLOR: '1' }
 
     const alone = await it.run(['call', world.url, 'echo'], { env })
-    expect([alone.code, alone.err]).toEqual([3, expect.stringContaining('there is no terminal to begin one from')])
+    expect([alone.code, alone.err]).toEqual([3, expect.stringContaining('signing in needs a terminal')])
     expect(world.at('/register')).toEqual([])
 
     const script = `'${process.execPath}' '${bin}' call '${world.url}' echo`

@@ -18,9 +18,9 @@ test('an old Node says which one is needed, and a line that works where the pack
   expect(start(bin, ['call', './server.ts', 'add_note', 'text=Buy tea'], asOld)).toEqual({
     status: 1,
     stderr:
-      'vivarium: needs Node 22.18 or newer, this is 20.20.2\n' +
-      "  → npx -p node@24 vivarium call ./server.ts add_note 'text=Buy tea'\n" +
-      '  → or install a newer Node: https://nodejs.org\n',
+      'vivarium: Node 22.18 or newer is required; this is Node 20.20.2\n' +
+      "  → Run npx -p node@24 vivarium call ./server.ts add_note 'text=Buy tea'\n" +
+      '  → Or install a newer Node: https://nodejs.org\n',
   })
 })
 
@@ -31,7 +31,7 @@ test('a package that nobody built says so, and shows no stack', () => {
   const { status, stderr } = start(join(home, 'bin/vivarium.mjs'), ['--version'])
   expect([status, stderr]).toEqual([
     1,
-    expect.stringMatching(/^vivarium: is not built: dist\/ is missing\n {2}→ In a clone: npm run build\n/),
+    expect.stringMatching(/^vivarium: The command has not been built: dist\/ is missing\n {2}→ In a clone, run npm run build\n/),
   ])
   expect(stderr).not.toMatch(/^ {4}at /m)
 })

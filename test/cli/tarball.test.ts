@@ -69,9 +69,10 @@ test('a new server is tested, typed, listed and called as it is', () => {
     tags: ['a', 'b'],
   })
   // .mcp.json starts it by npx, which looks in the folder itself.
-  expect(JSON.parse(readFileSync(join(notes, '.mcp.json'), 'utf8'))).toEqual({
-    mcpServers: { notes: { command: 'npx', args: ['vivarium', 'serve', 'server.ts', '--stdio'] } },
-  })
+  const { $schema, ...config } = JSON.parse(readFileSync(join(notes, '.mcp.json'), 'utf8')) as { $schema: string }
+  expect(config).toEqual({ mcpServers: { notes: { command: 'npx', args: ['vivarium', 'serve', 'server.ts', '--stdio'] } } })
+  // Editors find the schema where the package is installed.
+  expect(JSON.parse(readFileSync(join(folder, $schema), 'utf8'))).toMatchObject({ properties: { mcpServers: {} } })
 }, 120_000)
 
 test('a folder that is not empty and a name that is none are refused', () => {
@@ -83,9 +84,9 @@ test('a folder that is not empty and a name that is none are refused', () => {
   })
   expect(vivarium(folder, 'new', 'No Name', '--no-install')).toMatchObject({
     status: 1,
-    stderr: expect.stringContaining('is no name for a package'),
+    stderr: expect.stringContaining('is not a valid package name'),
   })
-  expect(vivarium(folder, 'new', 'x', '--no-install', '--vivarium', './nothing.tgz').stderr).toContain('there is no file')
+  expect(vivarium(folder, 'new', 'x', '--no-install', '--vivarium', './nothing.tgz').stderr).toContain('does not exist')
 })
 
 test('the dependency is this version, or the file that was given', () => {

@@ -43,7 +43,7 @@ export class ScriptedServer {
       fault: () => {},
       closed: () => {
         this.closed = true
-        this.#stir()
+        this.#wakeReaders()
       },
     })
   }
@@ -108,7 +108,7 @@ export class ScriptedServer {
 
   #take(frame: Frame): void {
     this.heard.push(frame)
-    this.#stir()
+    this.#wakeReaders()
     const answer = this.#script.get(String(frame['method']))
     if (frame['method'] !== undefined && frame['id'] !== undefined) void this.#answer(frame, answer)
     else answer?.(isRecord(frame['params']) ? frame['params'] : {}, frame)
@@ -125,7 +125,7 @@ export class ScriptedServer {
     }
   }
 
-  #stir(): void {
+  #wakeReaders(): void {
     for (const wake of this.#wake.splice(0)) wake()
   }
 }

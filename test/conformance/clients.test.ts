@@ -56,7 +56,7 @@ describe('the everything client as a program', () => {
   })
 })
 
-/** Each is explained in docs/conformance-clients.md. */
+/** Each is explained in docs/guide/conformance-clients.md. */
 const explained = {
   v1: ['client/answers/batch', 'client/auth/issuer-mismatch', 'client/auth/no-pkce', 'client/http/session-lost'],
   v2: ['client/answers/batch', 'client/auth/no-pkce', 'client/http/session-lost'],

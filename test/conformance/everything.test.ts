@@ -26,7 +26,7 @@ describe('the everything server', () => {
   beforeAll(async () => {
     const { url } = await server.listen({ ssePath: '/sse', wsPath: '/ws' })
     const ws = new URL('/ws', String(url).replace('http', 'ws'))
-    places = { memory: server.door, http: url, sse: new URL('/sse', url), websocket: ws }
+    places = { memory: server.acceptor, http: url, sse: new URL('/sse', url), websocket: ws }
   })
   afterAll(() => server.close())
 

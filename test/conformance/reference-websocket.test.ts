@@ -16,7 +16,7 @@ describe('the reference server', () => {
   })
 
   it('E12-4: passes every scenario of the base protocol at every revision', patience, async () => {
-    const report = await judge({ memory: started.server.door }, { only: /^base\//, allowWrites: true })
+    const report = await judge({ memory: started.server.acceptor }, { only: /^base\//, allowWrites: true })
     expect(report.summary, tableOf(report)).toMatchObject({ failed: 0, error: 0 })
     expect(report.summary.passed).toBeGreaterThan(700)
   })

@@ -28,7 +28,7 @@ describe('the reference server', () => {
 
   const placesFor = (carrier: Carrier): Places => {
     const { server, url } = started
-    if (carrier === 'memory') return { memory: server.door }
+    if (carrier === 'memory') return { memory: server.acceptor }
     return { http: url }
   }
 

@@ -20,7 +20,7 @@ function node(...args: readonly string[]): Places {
   return { stdio: { command: process.execPath, args, env: { ...compiledOnce, MEMORY_FILE_PATH: join(folder, 'memory.json') } } }
 }
 
-/** What failed, and where: `id revision carrier`. Every one of them is explained in docs/conformance.md. */
+/** What failed, and where: `id revision carrier`. Every one of them is explained in docs/guide/conformance.md. */
 function failuresOf(report: Report): readonly string[] {
   const failed = report.results.filter(({ status }) => status === 'failed')
   return failed.map(({ test_id, revision, carrier }) => `${test_id} ${revision} ${carrier}`).sort()

@@ -4,7 +4,7 @@ import { type Started, startReference } from '../../examples/reference/start.ts'
 import { type JudgeOptions, type JudgeTarget, judge, type Report, type Scenario, scenarios } from '../../src/conformance/index.ts'
 import { scenariosFor } from '../../src/conformance/scenario.ts'
 import { seeded } from '../../src/core/clock.ts'
-import { unrulyDoor, unrulyProgram, unrulyProxy } from './unruly.ts'
+import { unrulyAcceptor, unrulyProgram, unrulyProxy } from './unruly.ts'
 
 const SCENARIO_MS = 300
 /** Not for the verdict, but against a hang: a run is some hundred scenarios of at most this long, and the survey. */
@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 
 /** What says that the server has gone, not that the kit is wrong. */
-const gone = /ECONNREFUSED|could not be reached|cannot be judged|did not say in time/
+const gone = /ECONNREFUSED|could no longer be reached|could not be reached|cannot be judged|did not list what it offers in time/
 
 function expectWhole(report: Report, chosen: readonly Scenario[], options: JudgeOptions): void {
   for (const revision of options.revisions ?? []) {
@@ -62,7 +62,7 @@ describe.concurrent('a server that is all right at first', () => {
     { timeout: BOUND_MS },
     async seed => {
       const chosen = scenarios.filter((_, at) => at % rounds.length === seed - 1)
-      const report = await judged({ door: unrulyDoor(started.server.door, seeded(seed), 2) }, chosen)
+      const report = await judged({ acceptor: unrulyAcceptor(started.server.acceptor, seeded(seed), 2) }, chosen)
       expect(report.summary.failed, JSON.stringify(report.summary)).toBeGreaterThan(10)
     },
   )
@@ -96,17 +96,17 @@ describe('a server that has gone', () => {
   it('is not waited for by every scenario: after five that could not open a connection the others are errors at once', async () => {
     const { server } = await startReference()
     let opened = 0
-    const door = {
-      ...server.door,
-      accept: (connection: Parameters<typeof server.door.accept>[0]) => {
-        if (opened++ === 0) server.door.accept(connection)
+    const acceptor = {
+      ...server.acceptor,
+      accept: (connection: Parameters<typeof server.acceptor.accept>[0]) => {
+        if (opened++ === 0) server.acceptor.accept(connection)
         else void connection.start({ frame() {}, fault() {}, closed() {} })
       },
     }
     const chosen = scenarios.filter(({ id }) => id.startsWith('base/tools/'))
-    const report = await judged({ door }, chosen, { revisions: ['2025-11-25'] })
+    const report = await judged({ acceptor }, chosen, { revisions: ['2025-11-25'] })
     await server.close()
-    const late = report.results.filter(({ message }) => message.includes('could not be reached any more'))
+    const late = report.results.filter(({ message }) => message.includes('could no longer be reached'))
     expect(late.length).toBeGreaterThan(3)
     expect(late.every(({ status }) => status === 'error')).toBe(true)
   })

@@ -1,7 +1,7 @@
 /** Servers that misbehave at random moments, but the same ones for the same seed: they die, hang, close, or answer with garbage. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
-import { type Connection, ConnectionError, type Door, type Sink } from '../../src/jsonrpc/connection.ts'
+import { type Acceptor, type Connection, ConnectionError, type Sink } from '../../src/jsonrpc/connection.ts'
 
 /** Numbers from 0 up to 1, the same for the same seed. */
 export type Random = () => number
@@ -37,17 +37,17 @@ function spoiled(text: string, random: Random): string {
   }
 }
 
-type Fate = 'hang' | 'close' | 'garbage' | 'spoil'
-const fates: readonly Fate[] = ['hang', 'close', 'garbage', 'spoil', 'spoil']
+type UndoOutcome = 'hang' | 'close' | 'garbage' | 'spoil'
+const fates: readonly UndoOutcome[] = ['hang', 'close', 'garbage', 'spoil', 'spoil']
 
 /** The door of a server: each connection has its fate, some frames after it was opened. The first ones are spared. */
-export function unrulyDoor(door: Door, random: Random, spared: number): Door {
+export function unrulyAcceptor(acceptor: Acceptor, random: Random, spared: number): Acceptor {
   let opened = 0
   const refuse = (): never => {
     throw new Error('memory alone')
   }
   return {
-    accept: connection => door.accept(opened++ < spared ? connection : unruly(connection, random)),
+    accept: connection => acceptor.accept(opened++ < spared ? connection : unruly(connection, random)),
     deliver: refuse,
     listen: refuse,
     leave: refuse,

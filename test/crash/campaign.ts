@@ -8,7 +8,7 @@ import { fastClock, inFastTime, speed } from './fast-clock.ts'
 import type { LifeSpec } from './life.ts'
 import { Line } from './line.ts'
 import { broken, type Finding } from './operation.ts'
-import { type Fate, fateOf } from './plan.ts'
+import { fateOf, type UndoOutcome } from './plan.ts'
 import { type Life, startLife } from './process.ts'
 import { integrityOf, residueOf } from './residue.ts'
 import { readWitness } from './witness.ts'
@@ -25,7 +25,7 @@ export interface CampaignOptions {
   /** What is done wrong on purpose: calls are repeated under other keys, or the store says "written" too early. */
   readonly wrong?: 'keys' | 'store'
   /** How every life ends. Default: as the seed has it. */
-  readonly fate?: Fate
+  readonly fate?: UndoOutcome
   /** Nothing is asked for but calls that must not happen twice. */
   readonly onlyCalls?: boolean
   readonly onKill?: (kills: number) => void
@@ -86,7 +86,7 @@ class Campaign {
   }
 
   /** One life, from its start to its end. */
-  async lifeWith(fate: Fate): Promise<void> {
+  async lifeWith(fate: UndoOutcome): Promise<void> {
     const life = startLife(fate.kind === 'failpoint' ? { ...this.#spec, death: fate.death } : this.#spec)
     let killed = false
     const killAfter = (ms: number): NodeJS.Timeout =>
@@ -185,7 +185,7 @@ class Campaign {
     }
   }
 
-  #died(fate: Fate, killed: boolean): void {
+  #died(fate: UndoOutcome, killed: boolean): void {
     const where =
       fate.kind !== 'failpoint'
         ? `killed while ${fate.kind}`

@@ -23,7 +23,7 @@ export interface EventCutsReport {
 }
 
 /** How long the line may be silent before what is missing counts as lost. */
-const patienceMs = 60_000
+const waitMs = 60_000
 
 export async function cutEvents({ revision, events, cuts, folder }: EventCuts): Promise<EventCutsReport> {
   const store = `sqlite:${join(folder, `events-${revision}.db`)}`
@@ -38,10 +38,10 @@ export async function cutEvents({ revision, events, cuts, folder }: EventCuts): 
     const emitting = emitAll(n => counted.emit({ n }), events, cuts, proxy.cut)
     const numbers: number[] = []
     let truncated = 0
-    let timer = setTimeout(() => quiet.abort(), patienceMs)
+    let timer = setTimeout(() => quiet.abort(), waitMs)
     for await (const event of reader) {
       clearTimeout(timer)
-      timer = setTimeout(() => quiet.abort(), patienceMs)
+      timer = setTimeout(() => quiet.abort(), waitMs)
       numbers.push(event.payload['n'] as number)
       if (event.truncated) truncated++
       if (event.payload['n'] === events - 1) break

@@ -5,7 +5,7 @@ import { conversationKey, type LogRecord, listConversations } from '../../src/ho
 import { openStore } from '../../src/stores/open.ts'
 import { type Entry, prefixedStore, type Store } from '../../src/stores/store.ts'
 
-const patienceMs = 60_000
+const waitMs = 60_000
 
 /** What was answered, by event: the server that sent it, its place within its lane, and the inference. */
 export interface Accepted {
@@ -57,7 +57,7 @@ export async function drained(url: string): Promise<void> {
       await pause(100)
       const now = await waiting(store)
       if (now < count) [count, at] = [now, Date.now()]
-      else if (Date.now() - at > patienceMs) return
+      else if (Date.now() - at > waitMs) return
     }
   })
 }

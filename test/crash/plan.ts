@@ -2,7 +2,7 @@
 import { Source } from '../fuzz/source.ts'
 import { type Death, failpoints, phases } from './failpoints.ts'
 
-export type Fate =
+export type UndoOutcome =
   /** Killed so long after its process was started, ready or not. */
   | { readonly kind: 'starting'; readonly ms: number }
   /** Killed so long after its first answer. */
@@ -12,7 +12,7 @@ export type Fate =
 const all: readonly Omit<Death, 'nth'>[] = failpoints.flatMap(name => phases.map(phase => ({ name, phase })))
 
 /** The fate of life `index` of a campaign. Two of three die at a failpoint, each of these in its turn, from a turn of the seed's. */
-export function fateOf(seed: number, store: string, index: number): Fate {
+export function fateOf(seed: number, store: string, index: number): UndoOutcome {
   const source = Source.random(seed, `crash ${store}`, index)
   const kind = index % 3
   if (kind === 2) {

@@ -50,7 +50,7 @@ export class WholeTransaction implements Operation {
     this.#told = await this.#finish(this.#begun)
   }
 
-  /** Step by step; one that cannot be done, or whose end is unknown, is the end of all. */
+  /** Step by step; one that cannot be applied, or whose end is unknown, is the end of all. */
   async #goOn(tx: Transaction): Promise<void> {
     const { steps, named } = this.#options
     for (; this.#next < steps.length; this.#next++) {

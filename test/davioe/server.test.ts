@@ -27,7 +27,7 @@ const problemOf = (frame: Frame): Frame => {
   return metaIn(frame, problems)
 }
 
-describe('the script of the other implementation, played to a server with its profile and the façade', () => {
+describe('the script of the other implementation, played to a server with its profile and the facade', () => {
   test('requests 6 and 7: what is allowed is decided here, and an unknown tool is no matter of rights', async () => {
     const { call } = await begin()
     const checked = value(await call('check_permissions', { tool: 'delete_ticket', scopes_held: ['delete:tickets'] }))

@@ -46,16 +46,16 @@ export function turn(): Promise<void> {
 }
 
 /** So long what must come may take: much longer than it does, for other processes want the machine too. */
-const patienceMs = 10_000
+const waitMs = 10_000
 
 /** Turn by turn, until it is so or patience is at its end. */
-export async function patiently(isOver: () => boolean, each: (waited: number) => void): Promise<void> {
+export async function withRetries(isOver: () => boolean, each: (waited: number) => void): Promise<void> {
   let end = Number.POSITIVE_INFINITY
   for (let waited = 0; !isOver(); waited++) {
     await turn()
     each(waited)
     if (waited < 300) continue
-    if (waited === 300) end = performance.now() + patienceMs
+    if (waited === 300) end = performance.now() + waitMs
     if (performance.now() > end) return
     await new Promise(resolve => setTimeout(resolve, 1))
   }
@@ -68,7 +68,7 @@ export async function outlasted<T>(work: Promise<T>, clock: FakeClock): Promise<
     over = true
   })
   noted.catch(() => {})
-  await patiently(
+  await withRetries(
     () => over,
     waited => {
       if (waited > 2) clock.advance(waited % 8 === 0 ? 700_000 : 10_000)

@@ -68,7 +68,7 @@ describe('one that is a command', () => {
 
   it('floods standard error: so many lines come through, the rest is counted, and its own secrets are not in them', async () => {
     await mcp.callTool('flood', { n: 50_000 })
-    await expect.poll(() => lines.some(line => /^bad: … \d+ lines left out$/.test(line))).toBe(true)
+    await expect.poll(() => lines.some(line => /^bad: … \d+ lines omitted$/.test(line))).toBe(true)
     expect(lines.length).toBeLessThan(500)
     expect(lines[0]).toBe('bad: line 0 [redacted]')
     expect(lines.join()).not.toContain('sk-very')
@@ -76,7 +76,9 @@ describe('one that is a command', () => {
 
   it('dies: callers read a sentence and a reference, whoever runs the gateway finds the rest under it', async () => {
     const { problem, text } = await mcp.callTool('die')
-    const [, reference] = /^The server "bad" was lost during the call \(reference ([0-9a-f]{8})\)\. Look/.exec(text) ?? []
+    const [, reference] =
+      /^The server "bad" disconnected during the call \(reference ([0-9a-f]{8})\)\. The call may have been executed/.exec(text) ??
+      []
     expect(problem).toMatchObject({ code: 'OUTCOME_UNKNOWN', details: { upstream: 'bad', reference } })
     const found = traced.flatMap(([event, detail]) => (event === 'upstream-failed' ? [detail as { reference: string }] : []))
     expect(found.find(detail => detail.reference === reference)).toMatchObject({

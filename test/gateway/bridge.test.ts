@@ -93,7 +93,7 @@ test('a question outside any call is refused by name', async () => {
   const { listRoots } = await import('../../src/features/mcp/roots/messages.ts')
   const [conversation] = server.engine.connected
   if (conversation === undefined) throw new Error('Nobody is connected')
-  await expect(server.engine.call(conversation, listRoots, {})).rejects.toThrow(/no call is under way/)
+  await expect(server.engine.call(conversation, listRoots, {})).rejects.toThrow(/no client has an open call/)
 })
 
 test('a caller that cannot be asked is told so, and the server too', async () => {

@@ -58,7 +58,7 @@ test('what a server says in _meta of any result crosses; who answers is the gate
     ['completion/complete', { ref, argument: { name: 'a', value: '' } }],
   ] as const
   for (const revision of ['2025-06-18', '2026-07-28'] as const) {
-    const wire = await rawWire(gateway.server.door, revision)
+    const wire = await rawWire(gateway.server.acceptor, revision)
     onTestFinished(() => wire.close())
     for (const [method, params] of requests) {
       const { result } = (await wire.ask(method, params)) as { result: { _meta: Record<string, unknown> } }
@@ -193,7 +193,7 @@ test('E2-7: what a call is for is not told to the server behind, be it one that 
   server.tool('open', {}, (_, ctx) => void heard.push(ctx.intent))
   const { gateway } = await openGateway({ it: inMemory(server) })
   for (const revision of ['2025-11-25', '2026-07-28'] as const) {
-    const wire = await rawWire(gateway.server.door, revision)
+    const wire = await rawWire(gateway.server.acceptor, revision)
     const _meta = { 'dev.vivarium/intent': { intent: 'a secret of mine' } }
     expect(await wire.ask('tools/call', { name: 'open', _meta })).toHaveProperty('result')
   }
@@ -365,11 +365,11 @@ test('what a server lists without a name hurts nobody, and is told', async () =>
     ?.left.map(({ message }) => message)
     .toSorted()
   expect(left).toEqual([
+    expect.stringMatching(/prompts.*1 without name$/),
+    expect.stringMatching(/templates.*2 without uriTemplate$/),
+    expect.stringMatching(/resources.*1 without uri$/),
+    expect.stringMatching(/tools.*1 without name$/),
     expect.stringContaining('prompt "p"'),
-    expect.stringMatching(/prompts.*1 have no name/),
-    expect.stringMatching(/templates.*2 have no uriTemplate/),
-    expect.stringMatching(/resources.*1 have no uri$/),
-    expect.stringMatching(/tools.*1 have no name/),
   ])
 })
 
@@ -381,7 +381,7 @@ test('who declared no extension gets nothing of one that its server has (E0 C4)'
   const linked = { type: 'resource_link', uri: 'x://1', name: 'x', _meta: { 'dev.vivarium/data-references': {} } } as const
   server.tool('link', {}, () => reply({ content: [linked] }))
   const { gateway } = await openGateway({ it: inMemory(server) })
-  const wire = await rawWire(gateway.server.door, '2025-11-25')
+  const wire = await rawWire(gateway.server.acceptor, '2025-11-25')
   onTestFinished(() => wire.close())
   const { result } = await wire.ask('tools/call', { name: 'search' })
   expect(result).toEqual({ content: [{ type: 'text', text: 'Too fast' }], isError: true })
@@ -401,7 +401,7 @@ test('a client is told that it watches a resource when its server knows, so that
     'resources/unsubscribe': () => ({}),
   }
   const { gateway } = await openGateway({ it: scripted(script, made) })
-  const wire = await rawWire(gateway.server.door, '2025-11-25')
+  const wire = await rawWire(gateway.server.acceptor, '2025-11-25')
   onTestFinished(() => wire.close())
   const answered = wire.ask('resources/subscribe', { uri: 'x://1' }, 'watch')
   await made[0]?.saw('resources/subscribe')

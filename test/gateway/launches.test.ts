@@ -55,17 +55,20 @@ it('another command in an included file is not started until it is approved, and
       why: {
         code: 'LAUNCH_CHANGED',
         rule: 'pins',
-        message: 'The server "tools" is started in another way than the one that was approved',
-        fix: `Look at its entry. If that is as you want it: vivarium gateway ${at('gateway.yaml')} --approve tools`,
+        message: 'The start command of the server "tools" differs from the approved one',
+        fix: `Check its entry in the config. If it is correct: vivarium gateway ${at('gateway.yaml')} --approve tools`,
       },
     },
   ])
-  expect(await client.callTool('work', {})).toMatchObject({ isError: true, text: expect.stringContaining('another way') })
+  expect(await client.callTool('work', {})).toMatchObject({
+    isError: true,
+    text: expect.stringContaining('differs from the approved one'),
+  })
   const [held] = await gateway.approvals()
   expect(held).toMatchObject({
     kind: 'launch',
     upstream: 'tools',
-    changes: [expect.stringMatching(/^other argument 1: .*evil\.mjs"$/)],
+    changes: [expect.stringMatching(/^changed argument 1: .*evil\.mjs"$/)],
   })
   expect(existsSync(at('evil.started'))).toBe(false)
   expect(await gateway.approve(held?.id ?? '')).toBe(true)
@@ -117,7 +120,7 @@ it('another address is held too; what a program hands over by itself is not', as
     { name: 'own', status: 'up' },
   ])
   const [held] = await gateway.approvals()
-  expect(held).toMatchObject({ message: 'The server "web" has another address than the one that was approved' })
+  expect(held).toMatchObject({ message: 'The address of the server "web" differs from the approved one' })
   expect(await toolNames(await clientOf(gateway))).toContain('own_pay')
   await gateway.approve(held?.id ?? '')
   await expect.poll(() => gateway.upstreams()[0]?.status).toBe('up')
@@ -147,7 +150,10 @@ it('what the operator changes in the file of the gateway itself is applied at on
   await gateway.ready()
   expect((await client.callTool('work', {})).text).toBe('evil')
   expect(notices.map(({ kind, message }) => [kind, message])).toEqual([
-    ['launch-changed', expect.stringMatching(/^The file starts "tools" in another way than before: other argument 1: .*evil/)],
+    [
+      'launch-changed',
+      expect.stringMatching(/^The config file changed how "tools" is started or reached: changed argument 1: .*evil/),
+    ],
   ])
   const lines = (await gateway.audit.read()).filter(({ more }) => more?.['code'] === 'LAUNCH_CHANGED')
   expect(lines).toMatchObject([{ outcome: 'approved', more: { by: 'file', server: 'tools' } }])

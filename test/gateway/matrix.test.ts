@@ -40,6 +40,6 @@ async function front(gateway: Awaited<ReturnType<typeof createGateway>>, revisio
     return { target: url, close }
   }
   const [near, far] = memoryPair()
-  gateway.server.door.accept(far)
+  gateway.server.acceptor.accept(far)
   return { target: near, close: async () => {} }
 }

@@ -26,6 +26,6 @@ export async function openGateway(servers: GatewayOptions['servers'], more: Gate
 
 export const inMemory = (server: Server) => () => {
   const [here, there] = memoryPair()
-  server.door.accept(there)
+  server.acceptor.accept(there)
   return here
 }

@@ -97,7 +97,10 @@ test('with audit.must a call is made only when it is written that it begins', as
   await client.callTool('read')
   expect(await gateway.audit.read()).toMatchObject([{ event: 'call_begun' }, { event: 'call_ended', outcome: 'success' }])
   state.down = true
-  expect(await client.callTool('read')).toMatchObject({ isError: true, text: expect.stringContaining('cannot be written down') })
+  expect(await client.callTool('read')).toMatchObject({
+    isError: true,
+    text: expect.stringContaining('the audit log could not be written'),
+  })
   expect(bank.ran).toHaveLength(1)
   state.down = false
   expect((await client.callTool('read')).text).toBe('read 2')
@@ -122,7 +125,7 @@ test('a session that cannot be kept is refused like any other request: come agai
   state.down = true
   const refused = await initialize()
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
-  expect(await refused.text()).toContain('Sessions cannot be reached now')
+  expect(await refused.text()).toContain('Sessions cannot be loaded')
 })
 
 test('/health says that it lives, /ready whether it should be given work; only who may call is told more', async () => {
@@ -175,7 +178,7 @@ test('at its end calls that are under way may end; what does not in time is told
   await sleep(50)
   resolve()
   expect((await quick).text).toBe('done')
-  expect(await slow).toMatchObject({ isError: true, text: expect.stringContaining('was lost during the call') })
+  expect(await slow).toMatchObject({ isError: true, text: expect.stringContaining('disconnected during the call') })
   await closing
 })
 

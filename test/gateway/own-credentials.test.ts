@@ -125,9 +125,11 @@ describe('a gateway that signs in for itself', () => {
 
   it('refuses what it cannot use before it connects to anybody', async () => {
     const made = (server: GatewayServer) => before(server).catch((error: Error) => error.message)
-    expect(await made({ target: 'http://mcp.example/mcp', auth: own })).toContain('plain http')
-    expect(await made({ target: { command: 'node' }, auth: own })).toContain('auth is for servers with a url')
-    expect(await made({ target: 'https://mcp.example/mcp', auth: { clientId: 'x' } })).toContain('says not who the gateway is')
+    expect(await made({ target: 'http://mcp.example/mcp', auth: own })).toContain('unencrypted over http')
+    expect(await made({ target: { command: 'node' }, auth: own })).toContain('auth is only for servers with a url')
+    expect(await made({ target: 'https://mcp.example/mcp', auth: { clientId: 'x' } })).toContain(
+      'has no credentials of the gateway',
+    )
   })
 })
 

@@ -205,7 +205,7 @@ describe('options that are wrong', () => {
     const bank = upstreamOf('bank')
     const gateway = await gatewayBefore({ bank })
     const wrong = { servers: { bank: { target: 'http://mcp.example/mcp', auth: 'sign-in' as const } } }
-    await expect(gateway.reload(wrong)).rejects.toThrow('plain http')
+    await expect(gateway.reload(wrong)).rejects.toThrow('unencrypted over http')
     await expect(gateway.reload({ servers: {}, otherwise: 'perhaps' as never })).rejects.toThrow('otherwise')
     expect(gateway.upstreams()).toMatchObject([{ name: 'bank', status: 'up' }])
   })

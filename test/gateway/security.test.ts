@@ -115,7 +115,7 @@ describe('tools', () => {
     bank.server.tool('nice', { description: 'Nice\u200b tool. \u{e0069}\u{e0067}' }, () => 'nice')
     const traced: unknown[] = []
     const gateway = await gatewayBefore({ bank }, { onTrace: (event, detail) => event === 'tool-flagged' && traced.push(detail) })
-    expect(traced).toEqual([{ upstream: 'bank', tool: 'nice', found: '/description holds U+200B' }])
+    expect(traced).toEqual([{ upstream: 'bank', tool: 'nice', found: '/description contains U+200B' }])
     expect((await gateway.audit.read()).map(({ target, more }) => [target, more?.['rule']])).toEqual([['nice', 'invisible-text']])
   })
 

@@ -42,7 +42,7 @@ function holding(server: Server): {
   const { promise: asked, resolve: ask } = Promise.withResolvers<void>()
   const target = (): Connection => {
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     return {
       carrier: here.carrier,
       start: sink => here.start({ ...sink, frame: (text, ...more) => void released.then(() => sink.frame(text, ...more)) }),
@@ -88,6 +88,6 @@ it('startTimeout does, and why it is down names it', async () => {
   clock.advance(1)
   await gateway.ready()
   expect(gateway.upstreams()).toMatchObject([
-    { status: 'down', why: { code: 'SERVER_DOWN', message: expect.stringMatching(/did not come up within 2 s \(startTimeout/) } },
+    { status: 'down', why: { code: 'SERVER_DOWN', message: expect.stringMatching(/did not start within 2 s \(startTimeout/) } },
   ])
 })

@@ -35,7 +35,7 @@ export function upstreamOf(name = 'bank'): Upstream {
     ran,
     target: () => {
       const [here, there] = memoryPair()
-      server.door.accept(there)
+      server.acceptor.accept(there)
       return here
     },
   }

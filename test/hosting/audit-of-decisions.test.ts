@@ -97,7 +97,7 @@ async function inMemory(options: HostOptions) {
   server.tool('act', { input: { type: 'object', properties: { secret: { type: 'string' } } } }, () => 'Done')
   const target = () => {
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     return here
   }
   const notes: Noted[] = []

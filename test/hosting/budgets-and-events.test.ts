@@ -15,7 +15,7 @@ function ringing() {
 async function hosted(server: Server, options: HostOptions) {
   const target = () => {
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     return here
   }
   const host = await createHost({ servers: { door: { target, live: { enable: ['*'] } } }, ...options })
@@ -49,7 +49,7 @@ test('an event beyond a budget waits for the next window, is never given up, and
     state: 'waiting',
     attempts: [],
     preview: 'Second',
-    why: { code: 'QUOTA_EXHAUSTED', rule: 'budgets.hourly', fix: expect.stringContaining('raise most of budget hourly') },
+    why: { code: 'QUOTA_EXHAUSTED', rule: 'budgets.hourly', fix: expect.stringContaining('Raise the limit of budget hourly') },
   })
   // Longer than all attempts of a failing event together.
   await clock.advance(30 * 60_000)

@@ -9,7 +9,7 @@ async function hosted(server: Server, options: Partial<HostOptions>) {
   onTestFinished(() => server.close())
   const target = () => {
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     return here
   }
   const host = await createHost({ servers: { echo: { target, live: { enable: ['*'] } } }, ...options })

@@ -207,7 +207,7 @@ describe.each(carriers)('%s', carrier => {
       const turn = await closed.conversation('c').send('Go')
       const parts: unknown[] = []
       for await (const part of turn) parts.push(part)
-      await expect(turn.done).rejects.toThrow('The answer is not shown, because raw must look at it first')
+      await expect(turn.done).rejects.toThrow('The answer is not shown, because raw must check it first')
       expect(JSON.stringify(parts)).not.toContain('Secret.')
       expect(JSON.stringify(await closed.conversation('c').turns())).not.toContain('Secret.')
       expect((await closed.audit({ kind: 'hook.after' })).notes).toMatchObject([{ server: 'raw', outcome }])
@@ -221,7 +221,7 @@ describe.each(carriers)('%s', carrier => {
     expect((await (await open.conversation('c').send('Go')).done).text).toBe('Fine.')
     const hooks = { raw: { before: { fail: 'closed', timeout: '50ms' } } } as const
     const closed = await hosting(await served(carrier, silent), { model, hooks })
-    await expect((await closed.conversation('c').send('Go')).done).rejects.toThrow('gave no answer within')
+    await expect((await closed.conversation('c').send('Go')).done).rejects.toThrow('did not answer within')
     expect(model.requests).toHaveLength(1)
   })
 

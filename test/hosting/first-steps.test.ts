@@ -14,7 +14,7 @@ import { memoryPair } from '../../src/transports/memory.ts'
 function inMemory(server: Server) {
   return () => {
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     return here
   }
 }
@@ -42,10 +42,10 @@ describe('servers in the program’s own words', () => {
   })
 
   test.each([
-    [{ command: 'node', lvie: {} }, 'servers.p.lvie is not known: did you mean live?'],
+    [{ command: 'node', lvie: {} }, 'servers.p.lvie is not known. Did you mean live?'],
     [{ url: 'http://127.0.0.1:1/', disable: ['x'] }, 'servers.p.disable is not known'],
-    [{ command: 'node', live: { enabled: ['*'] } }, 'servers.p.live.enabled is not known: did you mean enable?'],
-    [{ args: ['x'] }, 'has nothing to connect to'],
+    [{ command: 'node', live: { enabled: ['*'] } }, 'servers.p.live.enabled is not known. Did you mean enable?'],
+    [{ args: ['x'] }, 'has no target'],
   ])('what is not known is refused by its name: %j', (option, message) => {
     expect(() => knownServer('p', option as unknown as ServerOption)).toThrow(message)
   })
@@ -65,7 +65,9 @@ test('another policy, other budgets and other roots hold at once for a running h
   await host.update({ policy: autoApproved })
   expect(await status('one')).toBe('done')
   const bad = [{ name: 'x', counts: 'tokens', most: -1, per: '1h' }] as const
-  await expect(host.update({ policy: { rules: [] }, budgets: bad })).rejects.toThrow('most is -1')
+  await expect(host.update({ policy: { rules: [] }, budgets: bad })).rejects.toThrow(
+    'most must be a number above 0 and up to 1000000000, not -1',
+  )
   expect(host.policy.explain({ kind: 'tool', server: 'desk', tool: 'act' }).verdict).toMatchObject({ do: 'allow', rule: 'yes' })
   await host.update({
     policy: { rules: [{ name: 'no', do: 'deny', when: { kind: 'tool' } }] },

@@ -127,6 +127,6 @@ async function connected(
 /** The client's end of a pipe to it. */
 function near(server: Server): Connection {
   const [mine, far] = memoryPair()
-  server.door.accept(far)
+  server.acceptor.accept(far)
   return mine
 }

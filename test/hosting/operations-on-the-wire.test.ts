@@ -1,10 +1,11 @@
 /** L13.2-1: every operation of MCP Live, in either direction, is an entry of the audit, whatever came of it. Judged by a raw server. */
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Host, Noted, NoteOutcome } from '../../src/host/index.ts'
 import { scripted } from '../../src/host/models/scripted.ts'
 import { push } from '../live/raw/host.ts'
 import { carriers, type RawServer } from '../live/raw/raw-server.ts'
 import { type Frame, Refusal, silence } from '../live/raw/script.ts'
+import { until } from '../until.ts'
 import { having, hosting, served, think, toolOf } from './wire-world.ts'
 
 /** Entries of one kind, in their order. */
@@ -12,14 +13,11 @@ const entries = async (host: Host, kind: string) => (await host.audit({ server: 
 
 /** One of them, once it is there: some are written after the server has its answer. */
 const entry = (host: Host, kind: string, fits: (noted: Noted) => boolean): Promise<Noted> =>
-  vi.waitFor(
-    async () => {
-      const found = (await entries(host, kind)).find(fits)
-      if (found === undefined) throw new Error(`There is no such entry of ${kind}`)
-      return found
-    },
-    { timeout: 20_000 },
-  )
+  until(async () => {
+    const found = (await entries(host, kind)).find(fits)
+    if (found === undefined) throw new Error(`There is no such entry of ${kind}`)
+    return found
+  })
 
 const noted = (kind: string, outcome: NoteOutcome, featureSet: string | undefined) => ({
   server: 'raw',

@@ -26,7 +26,7 @@ function tickets() {
 function inMemory(server: Server) {
   return () => {
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     return here
   }
 }

@@ -155,7 +155,7 @@ describe.each(carriers)('%s', carrier => {
     const [first] = await talk.turns()
     expect(await first?.undo()).toMatchObject({
       complete: false,
-      steps: [{ outcome: 'stays', why: { code: 'NO_EARLIER_STATE', fix: expect.stringContaining('by hand') } }],
+      steps: [{ outcome: 'stays', why: { code: 'NO_EARLIER_STATE', fix: expect.stringContaining('manually') } }],
     })
     expect(await turn()).toHaveProperty('checkpoint', 's1')
   })

@@ -8,7 +8,7 @@ function inMemory(server: Server) {
   onTestFinished(() => server.close())
   return () => {
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     return here
   }
 }

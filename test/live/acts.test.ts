@@ -308,7 +308,7 @@ describe.each(places)('a live server on %s', place => {
       featureSet: 'memory.consolidation',
       canEnable: false,
     })
-    expect(given(await off)['text']).toMatch(/not enabled.*The host's policy does not allow/)
+    expect(given(await off)['text']).toMatch(/not enabled.*The policy of the host does not allow/)
     const other = host.call('infer', { messages: 'x' })
     await (await host.next('inference/request')).refuse(-32001, 'Request timed out')
     expect(given(await other)['text']).not.toMatch(/not enabled/)

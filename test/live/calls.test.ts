@@ -99,7 +99,7 @@ describe.each(places)('a live server on %s', place => {
     await (await host.next('scope/elevate')).answer({ approved: false, reason: 'Not on my watch' })
     expect(given(await editing)).toEqual({
       isError: true,
-      text: expect.stringMatching(/Not approved for \/etc\/passwd: Not on my watch/),
+      text: expect.stringMatching(/Acting on \/etc\/passwd was not approved: Not on my watch/),
     })
     const other = host.call('edit', { path: '/ok' })
     await (await host.next('scope/elevate')).answer({ approved: true })
@@ -124,7 +124,7 @@ describe.each(places)('a live server on %s', place => {
   it('L7.7-2: a plain host is asked through its user, or refused where it cannot ask', async () => {
     const plain = await hosted(place, { mcpl: false })
     expect(given(await plain.call('edit', { path: '/a' }))['text']).toMatch(
-      /Not approved.*speaks MCP Live, or one that can ask its user/,
+      /not approved.*supports MCP Live, or a client that can ask its user/,
     )
     const asking = await hosted(place, { mcpl: false, capabilities: { elicitation: { form: {} } } })
     /** The call of a user who answers so. */
@@ -137,7 +137,7 @@ describe.each(places)('a live server on %s', place => {
       }
       const editing = asking.call('edit', { path })
       const question = await asking.next('elicitation/create')
-      expect(question.params['message']).toMatch(`May "files.edit" act on ${path}`)
+      expect(question.params['message']).toMatch(`Allow "files.edit" to act on ${path}`)
       await question.answer(answer)
       return editing
     }

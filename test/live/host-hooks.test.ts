@@ -34,7 +34,7 @@ describe.each(carriers)('%s', carrier => {
     const { raw, live } = await host(carrier, { answers: before([injection]) })
     expect(await live.beforeInference(turn, { signal })).toEqual({ featureSet: 'lab.hooks', injections: [injection] })
     raw.script.on('context/beforeInference', () => ({ contextInjections: [injection] }))
-    await expect(live.beforeInference(turn, { signal })).rejects.toThrow('without a featureSet')
+    await expect(live.beforeInference(turn, { signal })).rejects.toThrow('has no featureSet')
   })
 
   test('L10.3-1: text, media under source, links and plain strings are read as blocks', async () => {

@@ -1,6 +1,7 @@
 /** MCP Live where servers send no requests (A17): the host's half of the listen binding, judged by a raw stateless server. */
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { fakeClock } from '../../src/testing/clock.ts'
+import { until } from '../until.ts'
 import { attach, host, mcpl, push, serve } from './raw/host.ts'
 import { type Frame, Refusal } from './raw/script.ts'
 
@@ -63,7 +64,7 @@ test('A17: the cursor waits for the oldest delivery that is not answered', async
   slow.resolve()
   await raw.answerTo('d-1')
   // That the answer has arrived is known only a moment after it was heard.
-  await vi.waitFor(async () => {
+  await until(async () => {
     raw.hangUp?.()
     await raw.script.hears('live/listen', listens(raw).length + 1)
     expect(listens(raw).at(-1)).toMatchObject({ after: 'cur-2' })
@@ -127,7 +128,7 @@ test('A17: a server that knows no live/listen is a plain one, and that is said',
   raw.refuse = new Refusal(-32601, 'Method not found: live/listen')
   const { client, diagnosed } = await attach(raw)
   await raw.script.hears('live/listen')
-  await vi.waitFor(() => expect(client.live).toBe(undefined))
+  await until(() => expect(client.live).toBe(undefined))
   expect(diagnosed.map(({ code }) => code)).toEqual(['LISTEN_REFUSED'])
   for await (const _ of client.tools());
 })

@@ -162,7 +162,7 @@ describe.each(sessionCarriers)('%s', carrier => {
       mcpl,
       answers: { 'featureSets/update': () => ({ ...refusing, fallback: 'close' }) },
     })
-    await expect(attach(closing)).rejects.toThrow('wants the connection closed')
+    await expect(attach(closing)).rejects.toThrow('asks to close the connection')
   })
 
   test('A2: what a receipt says will not work is passed on', async () => {
@@ -180,11 +180,11 @@ describe.each(sessionCarriers)('%s', carrier => {
     const { diagnosed } = await host(carrier, {
       answers: { 'featureSets/update': () => ({ accepted: true, unavailableFeatures }) },
     })
-    const said = 'The server says that its feature set "lab.push" will not work'
+    const said = 'The server reports that its feature set "lab.push" will not work'
     expect(diagnosed.map(({ message }) => message)).toEqual([
       `${said}: this host does not grant "pushEvents"`,
       `${said}: the server itself does not announce "sensors"`,
-      `${said}, and not what it misses`,
+      `${said}, but not which capability is missing`,
     ])
   })
 

@@ -107,8 +107,8 @@ describe.each(carriers)('%s', carrier => {
         'context/afterInference': () => ({ modifiedResponse: 'changed' }),
       },
     })
-    await expect(live.beforeInference(turn, { signal })).rejects.toThrow('without a featureSet')
-    await expect(live.afterInference(over, { signal })).rejects.toThrow('without a featureSet')
+    await expect(live.beforeInference(turn, { signal })).rejects.toThrow('has no featureSet')
+    await expect(live.afterInference(over, { signal })).rejects.toThrow('has no featureSet')
   })
 
   test('L6.6-1: a declared but disabled set is -32001 with data, and nothing comes of it', async () => {

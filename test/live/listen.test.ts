@@ -1,4 +1,4 @@
-/** MCP Live where a server sends no requests (docs/live-binding.md): listening, deliveries and answers, on every carrier. */
+/** MCP Live where a server sends no requests (docs/reference/live-binding.md): listening, deliveries and answers, on every carrier. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { liveFixture } from './fixture.ts'
 import type { Carrier } from './pipes.ts'

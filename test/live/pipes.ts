@@ -107,20 +107,20 @@ function http(url: string, session: boolean, heard: (frame: Frame) => void): Pip
     })
   }
   let opened: (() => void) | undefined
-  const quietly = (done: Promise<void>): void => void done.catch(() => undefined)
+  const isFirst = (done: Promise<void>): void => void done.catch(() => undefined)
   return {
     send: frame => {
       const { http: policy } = revisionById('2026-07-28')
       const params = frame['params'] as Frame | undefined
       const name = ['name', 'uri'].find(one => params?.[one] !== undefined)
       const headers = session ? {} : policy.headers(String(frame['method']), params, name)
-      quietly(exchange('POST', { 'content-type': 'application/json', ...headers }, frame))
+      isFirst(exchange('POST', { 'content-type': 'application/json', ...headers }, frame))
     },
     ready: async () => {
       if (!session) return
       await new Promise<void>(resolve => {
         opened = resolve
-        quietly(exchange('GET', {}))
+        isFirst(exchange('GET', {}))
       })
     },
     drop: id => streams.get(id)?.abort(),

@@ -193,9 +193,9 @@ describe.each(places)('a live server on %s', place => {
   it('L6.2-2: what a set did not declare its author cannot do, and is told how to declare it', async () => {
     const host = await hosted(place)
     const push = given(await host.call('push', { set: 'silent', content: 'x' }))
-    expect(push['text']).toMatch(/"memory.silent" does not say that it uses pushEvents.*uses: \['pushEvents'\]/)
+    expect(push['text']).toMatch(/"memory.silent" does not declare that it uses pushEvents.*uses: \['pushEvents'\]/)
     const infer = given(await host.call('infer', { set: 'silent', messages: 'x' }))
-    expect(infer['text']).toMatch(/does not say that it uses inferenceRequest/)
+    expect(infer['text']).toMatch(/does not declare that it uses inferenceRequest/)
     expect(host.said).toEqual([])
   })
 
@@ -332,7 +332,7 @@ describe.each(places)('a live server on %s', place => {
       added: { 'late.set': { description: 'Came later', uses: ['pushEvents'] } },
       removed: ['memory.proactive'],
     })
-    expect(given(await host.call('push', { content: 'x' }))['text']).toMatch(/no longer offered/)
+    expect(given(await host.call('push', { content: 'x' }))['text']).toMatch(/"memory.proactive" was removed/)
   })
 
   it('a tool of a set that the host has disabled is refused with its set', async () => {
@@ -437,7 +437,7 @@ describe('authors', () => {
     const a = server()
     a.featureSet('a.b', { description: 'x' })
     expect(() => a.featureSet('a.b', { description: 'x' })).toThrow(/already.*another name/)
-    expect(() => a.featureSet('a b', { description: 'x' })).toThrow(/names no feature set/)
+    expect(() => a.featureSet('a b', { description: 'x' })).toThrow(/not a valid name of a feature set/)
     expect(() => a.featureSet('c', { description: '' })).toThrow(/needs a description/)
     expect(() => a.featureSet('c', { description: 'x', hoststate: true } as never)).toThrow(/has no option "hoststate"/)
   })

@@ -56,7 +56,7 @@ for (const [status, body] of [
   })
 }
 
-/** Stands before a server and passes on what it does not answer itself. */
+/** Stands before a server and passes on what it does not respond itself. */
 async function startFront(
   port: number,
   answers: (request: IncomingMessage, response: ServerResponse) => boolean,

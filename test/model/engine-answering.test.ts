@@ -59,7 +59,7 @@ async function start(): Promise<{ model: Model; real: Real; end: () => Promise<v
     return promise
   })
   const [near, far] = memoryPair({ clock })
-  server.door.accept(far)
+  server.acceptor.accept(far)
   const say = (frame: object): void => {
     Promise.resolve(near.send(JSON.stringify({ jsonrpc: '2.0', ...frame }))).catch(() => {})
   }

@@ -101,7 +101,9 @@ function lane(settle: (answer: Answer) => void): Lane & { closed: boolean } {
 }
 
 function post({ server }: Real, caller: Caller, frame: object): Promise<Answer> {
-  return new Promise(resolve => server.door.deliver(JSON.stringify({ jsonrpc: '2.0', id: 1, ...frame }), caller, lane(resolve)))
+  return new Promise(resolve =>
+    server.acceptor.deliver(JSON.stringify({ jsonrpc: '2.0', id: 1, ...frame }), caller, lane(resolve)),
+  )
 }
 
 /** What is left of each session must be within what the model allows. */
@@ -168,7 +170,7 @@ const leave = fc.tuple(which, owners).map<Command>(([back, owner]) =>
   command(`leave ${back} by ${owner}`, async (model, real) => {
     const session = sessionAt(model, back)
     const { status } = await new Promise<Answer>(resolve =>
-      real.server.door.leave(callerOf(owner, session?.id ?? 'nothing'), lane(resolve)),
+      real.server.acceptor.leave(callerOf(owner, session?.id ?? 'nothing'), lane(resolve)),
     )
     if (session === undefined || session.owner !== owner || model.mustBeGone(session)) expect(status).toBe(404)
     else if (model.mustLive(session)) expect(status).toBe(200)
@@ -209,7 +211,7 @@ const listen = which.map<Command>(back =>
     const session = sessionAt(model, back)
     if (session === undefined || !model.mustLive(session)) return
     const stream = lane(() => {})
-    real.server.door.listen(callerOf(session.owner, session.id), stream)
+    real.server.acceptor.listen(callerOf(session.owner, session.id), stream)
     real.streams.set(session, stream)
     Object.assign(session, { listens: true, seen: model.now, slack: 0, spoke: true })
     compare(model, real)

@@ -49,7 +49,9 @@ test('a Node that is too old for that is told so in words, with two ways out', (
   const env = { ...packs, NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(old)}` }
   const { status, stderr, built } = installed(env)
   expect([status, built]).toEqual([1, false])
-  expect(stderr).toContain('installed from a git address, and that needs Node 22.18 or newer; this is 20.20.2.')
+  expect(stderr).toContain(
+    'Installing Vivarium from a git address builds it, which requires Node 22.18 or newer; this is Node 20.20.2.',
+  )
   expect(stderr).toMatch(/npx -p node@24 npm install[\s\S]*npm ci && npm pack/)
 })
 

@@ -1,5 +1,6 @@
 /** The package as it is published: what is in the tarball, how it resolves, and that its types stand alone. */
 import { execFile } from 'node:child_process'
+import { readFileSync, statSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -38,6 +39,7 @@ const allowed = [
   /^dist\/cli\/main\.js(\.map)?$/,
   /^dist\/chunks\/[\w.-]+\.js(\.map)?$/,
   /^dist\/types\/[\w/-]+\.d\.ts$/,
+  /^dist\/console\/(index\.html|assets\/[\w-]+\.(js|css|svg))(\.(br|gz))?$/,
   /^dist\/schemas\/[\w.-]+\.json$/,
   /^docs\/([\w-]+\/)*[\w-]+\.(md|txt)$/,
 ]
@@ -46,6 +48,17 @@ describe('the tarball', () => {
   test('holds what is on the list, and nothing of tests or this machine', () => {
     expect(files.filter(path => !allowed.some(pattern => pattern.test(path)))).toEqual([])
     expect(files.filter(path => /\.test\.|node_modules|\.tape$|\.env/.test(path))).toEqual([])
+  })
+
+  test('holds the page of the console, of which a browser loads at most 400 kB, and packages for pages stay out', () => {
+    const loaded = files.filter(path => /^dist\/console\/.*\.gz$/.test(path))
+    expect(loaded.length).toBeGreaterThan(3)
+    expect(loaded.reduce((sum, path) => sum + statSync(join(root, path)).size, 0)).toBeLessThan(400_000)
+    const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      readonly dependencies: object
+      readonly peerDependencies: object
+    }
+    expect(Object.keys({ ...dependencies, ...peerDependencies }).filter(name => /react|tailwind|vite/.test(name))).toEqual([])
   })
 
   test('holds every entry with its declarations', () => {
@@ -179,7 +192,7 @@ test(
     for (const name of Object.keys(present(PUBLIC)).filter(each => each !== 'hono')) {
       const words = ['--import', `data:text/javascript,${encodeURIComponent(old)}`, join(root, `dist/${name}.js`)]
       const { stderr } = await run(process.execPath, words).catch((error: { stderr: string }) => error)
-      expect(stderr, name).toMatch(/vivarium needs Node 22\.18 or newer, this is 20\.20\.2/)
+      expect(stderr, name).toMatch(/Vivarium needs Node 22\.18 or newer; this is 20\.20\.2/)
       expect(stderr, name).not.toMatch(/^ {4}at /m)
     }
   },
@@ -248,7 +261,7 @@ test(
     const { scripts } = JSON.parse(await readFile(join(cwd, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
     const [build = '', bundle = ''] = scripts['bundle']?.split(' && ') ?? []
     expect([build, bundle]).toEqual(['npm run build', 'vivarium bundle --mcpb'])
-    await expect(vivarium(...bundle.split(' ').slice(1))).rejects.toThrow('Make it: npm run build')
+    await expect(vivarium(...bundle.split(' ').slice(1))).rejects.toThrow('Build it: npm run build')
     const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
     await run(process.execPath, [tsc, ...(scripts['build'] ?? '').split(' ').slice(1)], { cwd })
     await run(process.execPath, [tsc, ...(scripts['types'] ?? '').split(' ').slice(1)], { cwd })

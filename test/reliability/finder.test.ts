@@ -143,11 +143,13 @@ describe('the finder', () => {
     const warnings = (server: { name: string; version: string } | undefined) => finder.check(candidate, { server }).warnings
     expect(warnings({ name: 'draw', version: '2.0.0' })).toEqual([])
     expect(warnings({ name: 'com.example/draw', version: '2.0.0' })).toEqual([])
-    expect(warnings({ name: 'draw', version: '1.9.9' })).toEqual(['It was recommended in version 2.0.0 and has version 1.9.9'])
-    expect(warnings({ name: 'miner', version: '2.0.0' })).toEqual([
-      'It was recommended as "com.example/draw" and calls itself "miner"',
+    expect(warnings({ name: 'draw', version: '1.9.9' })).toEqual([
+      'Version 2.0.0 was recommended, but the server reports version 1.9.9',
     ])
-    expect(warnings(undefined)).toEqual(['It does not say who it is'])
+    expect(warnings({ name: 'miner', version: '2.0.0' })).toEqual([
+      'The recommended server is named "com.example/draw", but this one reports the name "miner"',
+    ])
+    expect(warnings(undefined)).toEqual(['The server does not report its name and version'])
   })
 
   it('E13-5: finding none is success', async () => {
@@ -186,7 +188,7 @@ describe('the finder', () => {
   it('E13-6: a source inside is refused itself, and so is a catalog that sends us inside', async () => {
     const { faults } = await finderOf({ registries: ['http://127.0.0.1:1', 'https://name.inside'] }).find('draw')
     expect(faults.map(({ reason }) => reason)).toEqual([
-      expect.stringContaining('leads to this machine itself'),
+      expect.stringContaining('is an address of this machine'),
       expect.stringContaining('only public addresses'),
     ])
     const type = 'application/mcp-server-card+json'
@@ -202,7 +204,7 @@ describe('the finder', () => {
     const serve = registry(() => [draw])
     const { url, asked } = await site((req, res) => (up ? serve(req, res) : says({}, 503)(req, res)))
     const finder = createFinder({ registries: [url], clock, ttl: '1m', outbound: stageOptions })
-    expect((await finder.find('draw')).faults).toEqual([{ source: url, reason: 'It answered with status 503' }])
+    expect((await finder.find('draw')).faults).toEqual([{ source: url, reason: 'The registry answered with HTTP status 503' }])
     up = true
     expect(await finder.find('draw')).toEqual(await finder.find('draw'))
     expect(asked).toHaveLength(2)
@@ -241,13 +243,17 @@ describe('the finder', () => {
   })
 
   it.each<readonly [string, RequestListener, string]>([
-    ['no JSON', says('<html>'), 'Not JSON'],
-    ['another shape', says({ servers: 7 }), "The registry's answer has a servers that must be an array"],
-    ['too many entries', says({ servers: Array(201).fill({ server: {} }) }), 'the limit is 200'],
+    ['no JSON', says('<html>'), 'not valid JSON'],
+    ['another shape', says({ servers: 7 }), "The registry's response is not valid: servers must be an array"],
+    ['too many entries', says({ servers: Array(201).fill({ server: {} }) }), 'The limit is 200'],
     ['too deep a nest', says(`{"servers":${'['.repeat(200)}${']'.repeat(200)}}`), 'nested deeper'],
     ['too large an answer', says({ servers: [], pad: 'x'.repeat(1_100_000) }), 'larger than'],
     ['a status', says({}, 500), 'status 500'],
-    ['entries that are none', says({ servers: [{ server: { name: '' } }, {}] }), '2 of its entries describe no server'],
+    [
+      'entries that are none',
+      says({ servers: [{ server: { name: '' } }, {}] }),
+      'Skipped entries that are not valid server descriptions: 2',
+    ],
   ])('refuses a registry that answers with %s, and says so', async (_, listener, reason) => {
     const { url } = await site(listener)
     const good = await site(registry(() => [draw]))
@@ -267,7 +273,9 @@ describe('the finder', () => {
     const _meta = { 'io.modelcontextprotocol.registry/official': { status: 'deprecated' } }
     const { url } = await site(says({ servers: [{ server: draw, _meta }] }))
     const { candidates } = await finderOf({ registries: [url] }).find('draw')
-    expect(candidates).toMatchObject([{ confidence: 'low', warnings: [expect.stringContaining('withdrawn')] }])
+    expect(candidates).toMatchObject([
+      { confidence: 'low', warnings: [expect.stringContaining('marked this server as deprecated')] },
+    ])
   })
 
   it('gives up when it is told to, and refuses what is no wish', async () => {
@@ -276,7 +284,7 @@ describe('the finder', () => {
     const finding = finderOf({ registries: [url] }).find('draw', { signal: stop.signal })
     stop.abort(new Error('Never mind'))
     await expect(finding).rejects.toThrow('Never mind')
-    await expect(finderOf({}).find('…')).rejects.toThrow('a capability in words')
+    await expect(finderOf({}).find('…')).rejects.toThrow('the capability in words')
     await expect(finderOf({}).find('draw', { limit: 0 })).rejects.toThrow('1 to 100')
     expect(() => finderOf({ manifests: [{}] })).toThrow('manifest_version')
     expect(() => createFinder({ registry: [] } as never)).toThrow('has no option "registry"')

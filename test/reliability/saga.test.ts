@@ -100,7 +100,7 @@ describe.each(cases)('a saga at $revision on $kind', ({ revision, kind }) => {
     expect(report.steps.map(({ status, error }) => error?.message ?? status)).toEqual([
       'compensated',
       'two is out of order',
-      'put has no way to be undone',
+      'put cannot be undone: it has no compensation',
     ])
     expect(log.at(-1)).toBe('one take one-a')
   })
@@ -188,7 +188,7 @@ describe.each(cases)('a saga whose process is gone, at $revision on $kind', ({ r
   test('E5-20: a client that was never given is refused, and named', async () => {
     const one = await plain(revision, 'one', [])
     const trip = await saga({ store: await storeOf(kind), clients: { one } })
-    await expect(trip.step('two', 'put')).rejects.toThrow(/only the clients that it was given: one/)
+    await expect(trip.step('two', 'put')).rejects.toThrow(/not part of the saga. Its clients are one/)
     await trip.commit()
   })
 })

@@ -102,7 +102,7 @@ it.each(['2025-11-25', '2026-07-28'] as const)(
     await happened.emit({ id: 'a' })
     for (const peer of [one, two]) {
       const byId = await tool(peer, 'poll_events', { subscription_id: 'mine' })
-      expect([byId['isError'], JSON.stringify(byId)]).toEqual([true, expect.stringContaining('give events')])
+      expect([byId['isError'], JSON.stringify(byId)]).toEqual([true, expect.stringContaining('Give params.events')])
     }
     const named = await tool(one, 'poll_events', { events: ['happened'], cursor: told['cursor'] })
     expect((named['structuredContent'] as Frame)['events']).toHaveLength(1)

@@ -35,7 +35,7 @@ async function begin(
 /** Somebody who is known, on a connection of his own. */
 async function connectAs(server: Server, revision: RevisionId, principal: Principal): Promise<Client> {
   const [near, far] = memoryPair()
-  server.door.accept({
+  server.acceptor.accept({
     carrier: far.carrier,
     caller: { carrier: 'websocket', connection: {}, principal },
     start: sink => far.start(sink),
@@ -279,7 +279,7 @@ describe.each(cases)('transactions, further, at $revision on $kind', ({ revision
     expect(await told.promise).toMatchObject({
       transaction_id: tx.id,
       status: 'rolled_back',
-      reason: 'Nothing happened in it for 10 s',
+      reason: 'The transaction timed out: it had no call for 10 s',
     })
     expect(world.tickets.size).toBe(0)
     expect(await tx.callTool('create', { title: 'c' })).toMatchObject({ problem: { code: 'TRANSACTION_CONFLICT' } })
@@ -298,7 +298,11 @@ describe.each(cases)('transactions, further, at $revision on $kind', ({ revision
     await tx.callTool('create', { title: 'a' })
     await until(clock, () => tx.status())
     for await (const { payload } of hers) {
-      expect(payload).toEqual({ transaction_id: tx.id, status: 'rolled_back', reason: 'Nothing happened in it for 10 s' })
+      expect(payload).toEqual({
+        transaction_id: tx.id,
+        status: 'rolled_back',
+        reason: 'The transaction timed out: it had no call for 10 s',
+      })
       break
     }
     const own = await bob.transaction()

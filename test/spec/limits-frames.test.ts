@@ -88,7 +88,7 @@ describe.each(everyRevision)('on a pipe at %s', revision => {
     const server = make()
     const [near, far] = memoryPair({ limits: { frameBytes: 4_096 } })
     const heard: Frame[] = []
-    server.door.accept(far)
+    server.acceptor.accept(far)
     const answered = (count: number): Promise<void> =>
       new Promise(resolve => {
         const look = (): void => (heard.length >= count ? resolve() : void setImmediate(look))

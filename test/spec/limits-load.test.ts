@@ -114,7 +114,7 @@ describe('over HTTP', () => {
     '%s: calls of one principal beyond its limit are 503 by name, and another principal still gets in',
     async revision => {
       const { server, waiting, release } = make({ callsPerConversation: 2 })
-      const { url, close } = await listenHttp(server.door, { identify: header => ({ id: header('authorization') ?? '' }) })
+      const { url, close } = await listenHttp(server.acceptor, { identify: header => ({ id: header('authorization') ?? '' }) })
       closers.push(close)
       const peer = await httpPeer(url, revision)
       const call = (name: string, who: string): Promise<Answer> =>
@@ -127,7 +127,7 @@ describe('over HTTP', () => {
         '1',
         {
           code: busy(revision),
-          message: expect.stringMatching(/2 calls of yours.*\(callsPerConversation\)/),
+          message: expect.stringMatching(/2 of your calls.*\(callsPerConversation\)/),
           data: { retryAfterMs: 1000 },
         },
       ])
@@ -140,7 +140,7 @@ describe('over HTTP', () => {
 
   it('a principal whose calls were hung up on has its places back; without one only the total counts', async () => {
     const { server, waiting, release } = make({ callsPerConversation: 1 })
-    const { url, close } = await listenHttp(server.door, {
+    const { url, close } = await listenHttp(server.acceptor, {
       identify: header => (header('authorization') === undefined ? undefined : { id: header('authorization') ?? '' }),
     })
     closers.push(close)
@@ -183,7 +183,7 @@ describe('over HTTP', () => {
 
   it('sessions of one principal have a limit of their own', async () => {
     const { server } = make({ sessionsPerPrincipal: 1 })
-    const { url, close } = await listenHttp(server.door, { identify: header => ({ id: header('authorization') ?? '' }) })
+    const { url, close } = await listenHttp(server.acceptor, { identify: header => ({ id: header('authorization') ?? '' }) })
     closers.push(close)
     expect((await hello(url, { authorization: 'ada' })).status).toBe(200)
     const refused = await hello(url, { authorization: 'ada' })

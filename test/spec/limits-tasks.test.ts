@@ -55,7 +55,7 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('tasks at %s', revision => 
     const { code, message, data } = errorOf(await begin(one))
     expect([code, message, data]).toEqual([
       busy,
-      expect.stringMatching(/2 tasks of yours.*\(runningTasksPerCaller\); wait 1000 ms/),
+      expect.stringMatching(/2 of your tasks.*\(runningTasksPerCaller\); retry in 1000 ms/),
       { retryAfterMs: 1000 },
     ])
     expect(idOf(await begin(other))).toMatch(/.{16}/)

@@ -55,7 +55,7 @@ describe.each(everyRevision)('tool calls at %s', revision => {
     for (let turn = 0; turn < 3; turn++) expect(await call(wire, 'common')).toHaveProperty('result')
     const { code, wait, message } = refusal(await call(wire, 'common'))
     expect([code, wait]).toEqual([limited(revision), 500])
-    expect(message).toMatch(/tool calls.*2 a second.*\(rates\.calls\).*wait 500 ms/)
+    expect(message).toMatch(/tool calls.*2 per second.*\(limits\.rates\.calls\).*Retry in 500 ms/)
     clock.advance(wait / 2)
     expect(refusal(await call(wire, 'common')).wait).toBe(wait / 2)
     clock.advance(wait / 2)
@@ -67,7 +67,7 @@ describe.each(everyRevision)('tool calls at %s', revision => {
     const wire = await speak(server, revision)
     expect(await call(wire, 'dear')).toHaveProperty('result')
     const { wait, message } = refusal(await call(wire, 'dear'))
-    expect([wait, message]).toEqual([10_000, expect.stringMatching(/calls of this tool.*0\.1 a second/)])
+    expect([wait, message]).toEqual([10_000, expect.stringMatching(/calls of this tool.*0\.1 per second/)])
     expect(await call(wire, 'common')).toHaveProperty('result')
     expect(refusal(await call(wire, 'common')).wait).toBe(1_000)
     clock.advance(10_000)
@@ -120,7 +120,7 @@ describe.each(everyRevision)('completion at %s', revision => {
     expect([code, wait, message]).toEqual([
       limited(revision),
       250,
-      expect.stringMatching(/completions.*\(rates\.completions\).*wait 250 ms/),
+      expect.stringMatching(/completions.*\(limits\.rates\.completions\).*Retry in 250 ms/),
     ])
     clock.advance(wait)
     expect(await wire.ask('completion/complete', complete)).toHaveProperty('result')
@@ -177,7 +177,7 @@ describe('the defaults', () => {
 describe('over HTTP', () => {
   it('a principal has one bucket on every socket; the refusal comes as an answer of the wire', async () => {
     const { server } = make({ calls: { perSecond: 1, burst: 1 } })
-    const { url, close } = await listenHttp(server.door, { identify: header => ({ id: header('authorization') ?? '' }) })
+    const { url, close } = await listenHttp(server.acceptor, { identify: header => ({ id: header('authorization') ?? '' }) })
     closers.push(close)
     const params = enveloped('2026-07-28', { name: 'common' })
     const call = (who: string) =>

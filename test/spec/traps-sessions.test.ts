@@ -57,7 +57,7 @@ describe.each(ofHttp)('trap 24: sessions at %s', revision => {
   })
 
   it('belongs to its principal: to anybody else it is as unknown as one that never was', async () => {
-    const listening = await listenHttp(server.door, {
+    const listening = await listenHttp(server.acceptor, {
       identify: header => {
         const who = header('authorization')
         return who === undefined ? undefined : { id: who }

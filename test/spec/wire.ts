@@ -1,5 +1,5 @@
 /** A peer made of bare frames, in memory: says what a test tells it to say, answers what the server asks, writes down what comes. */
-import type { Caller, Carrier, Connection, Door } from '../../src/jsonrpc/connection.ts'
+import type { Acceptor, Caller, Carrier, Connection } from '../../src/jsonrpc/connection.ts'
 import { isRecord } from '../../src/jsonrpc/message.ts'
 import { officialRevisions, type RevisionId, revisionById } from '../../src/revisions/index.ts'
 import { memoryPair } from '../../src/transports/memory.ts'
@@ -68,14 +68,18 @@ export function helloParams(revision: RevisionId, capabilities: Frame = {}): Fra
   return { protocolVersion: revision, capabilities, clientInfo: { name: 'bare', version: '1' } }
 }
 
-export async function speak(server: { readonly door: Door }, revision: RevisionId, options: PeerOptions = {}): Promise<Wire> {
+export async function speak(
+  server: { readonly acceptor: Acceptor },
+  revision: RevisionId,
+  options: PeerOptions = {},
+): Promise<Wire> {
   const [near, far] = memoryPair()
   const heard: Frame[] = []
   const texts: string[] = []
   const taken = new Set<Frame>()
   const wake: (() => void)[] = []
   let nextId = 1000
-  server.door.accept(identified(far, options.principal, options.scopes, options.carrier))
+  server.acceptor.accept(identified(far, options.principal, options.scopes, options.carrier))
   const send = (frame: unknown): void => {
     void near.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
   }

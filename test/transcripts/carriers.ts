@@ -60,7 +60,7 @@ export async function startFixture(
   const server = create(options)
   if (carrier === 'memory') {
     const [near, far] = memoryPair()
-    server.door.accept(far)
+    server.acceptor.accept(far)
     return { target: near, server, close: () => server.close() }
   }
   const { port } = await server.listen({ ssePath: '/sse', wsPath: '/ws', closeMs: 1_000 })

@@ -45,7 +45,7 @@ function serverOf(name: string) {
 async function reach(server: ReturnType<typeof createDescribed>, carrier: 'memory' | 'http' | 'websocket') {
   if (carrier === 'memory') {
     const [near, far] = memoryPair()
-    server.door.accept(far)
+    server.acceptor.accept(far)
     return near
   }
   const { url, port } = await server.listen({ wsPath: '/ws', closeMs: 1_000 })

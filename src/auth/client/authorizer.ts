@@ -15,10 +15,10 @@ import {
   type AuthServerLink,
   type Challenge,
   type Identity,
-  keptProver,
   newProver,
   type Prover,
   readChallenge,
+  storedProver,
   type TokenAnswer,
   TokenEndpoint,
 } from './protocol.ts'
@@ -113,8 +113,8 @@ export class OAuthAuthorizer implements Credentials {
     throw new AuthorizationError(
       'scope',
       needed.length === 0
-        ? 'The server refuses the token for its scope (HTTP 403) without naming the one it needs'
-        : `The server still refuses the token for its scope after ${clip(needed.join(' '))} was asked for; it may not be yours to have`,
+        ? 'The server refuses the scope of the token (HTTP 403), but does not name the scope that it requires'
+        : `The server still refuses the scope of the token after ${clip(needed.join(' '))} was requested; the authorization server may not grant it to you`,
     )
   }
 
@@ -148,14 +148,14 @@ export class OAuthAuthorizer implements Credentials {
     exhausted: boolean,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const kept = await this.#records.tokens(found, identity.id)
-    if (kept === undefined) return false
-    if (kept.access !== refused && !this.#isOver(kept)) {
-      await this.#hold(found, identity, kept, 'kept')
+    const stored = await this.#records.tokens(found, identity.id)
+    if (stored === undefined) return false
+    if (stored.access !== refused && !this.#isOver(stored)) {
+      await this.#hold(found, identity, stored, 'kept')
       return true
     }
-    if (exhausted || kept.refresh === undefined) return false
-    return this.#refresh(found, identity, kept, signal)
+    if (exhausted || stored.refresh === undefined) return false
+    return this.#refresh(found, identity, stored, signal)
   }
 
   async #obtain(found: DiscoveredAuthorization, { scope }: Challenge, signal: AbortSignal): Promise<void> {
@@ -196,11 +196,11 @@ export class OAuthAuthorizer implements Credentials {
     if (this.#held === undefined) return
     const { found, identity, tokens } = this.#held
     // Another process may have renewed them, and a refresh token often serves only once.
-    const kept = await this.#records.tokens(found, identity.id)
+    const stored = await this.#records.tokens(found, identity.id)
     const now = this.#context.clock.now()
-    if (kept !== undefined && kept.access !== tokens.access && (kept.renewAt ?? now + 1) > now) {
-      await this.#hold(found, identity, kept, 'kept')
-    } else await this.#refresh(found, identity, kept ?? tokens, signal)
+    if (stored !== undefined && stored.access !== tokens.access && (stored.renewAt ?? now + 1) > now) {
+      await this.#hold(found, identity, stored, 'kept')
+    } else await this.#refresh(found, identity, stored ?? tokens, signal)
   }
 
   /** False if the authorization server will not: then the refresh token is forgotten. Throws what may pass by itself. */
@@ -240,7 +240,7 @@ export class OAuthAuthorizer implements Credentials {
 
   /** The key that kept tokens are bound to. */
   async #possess({ key }: OAuthTokens): Promise<void> {
-    if (key !== undefined && this.#prover?.key.x !== key.x) this.#prover = await keptProver(key)
+    if (key !== undefined && this.#prover?.key.x !== key.x) this.#prover = await storedProver(key)
   }
 
   #tokensFrom(answer: TokenAnswer, scopes: readonly string[], before: string | undefined): OAuthTokens {
@@ -271,11 +271,14 @@ export class OAuthAuthorizer implements Credentials {
 
 function checkAnswer({ token_type: type, access_token: token }: TokenAnswer, wantsBound: boolean): void {
   if ((type === 'dpop') !== wantsBound) {
-    const fix = wantsBound ? 'it must support DPoP, or leave the option dpop out' : 'set the option dpop'
-    throw new AuthorizationError('token-type', `The authorization server gave a token of type ${clip(type)}; ${fix}`)
+    const fix = wantsBound ? 'it must support DPoP, or remove the option dpop' : 'set the option dpop'
+    throw new AuthorizationError('token-type', `The authorization server issued a token of type ${clip(type)}; ${fix}`)
   }
   if (!/^[\x21-\x7e]{1,16384}$/.test(token)) {
-    throw new AuthorizationError('token-type', 'The authorization server gave a token that no header can carry')
+    throw new AuthorizationError(
+      'token-type',
+      'The authorization server issued a token with characters that headers must not contain',
+    )
   }
 }
 
@@ -287,7 +290,7 @@ function isUnknownClient(error: unknown): boolean {
 function refusedAgain({ found }: Held): AuthorizationError {
   return new AuthorizationError(
     'refused-again',
-    `The server refuses the token that ${clip(found.server.issuer)} has just issued for it; the two may disagree on the resource ${clip(found.resource)}`,
+    `The server refuses a token that ${clip(found.server.issuer)} has just issued for it; check that both agree on the resource ${clip(found.resource)}`,
   )
 }
 
@@ -295,7 +298,7 @@ function tooOften({ status, times }: CredentialRefusal): AuthorizationError {
   const rule = status === 403 ? 'scope' : 'refused-again'
   return new AuthorizationError(
     rule,
-    `The server refused the request ${times} times (last with HTTP ${status}), whatever token was brought`,
+    `The server refused the request ${times} times (last with HTTP ${status}), each time with another token`,
   )
 }
 
@@ -333,7 +336,7 @@ class Flight {
   #start(start: (signal: AbortSignal) => Promise<void>): Attempt {
     const stop = new AbortController()
     const late = (): void =>
-      stop.abort(new AuthorizationError('browser', `No token was had within ${this.#limitMs} ms (the option timeout)`))
+      stop.abort(new AuthorizationError('browser', `No token was obtained within ${this.#limitMs} ms (the option timeout)`))
     const cancel = this.#clock.setTimeout(late, this.#limitMs, true)
     const done = unlessAborted(start(stop.signal), stop.signal).finally(() => {
       cancel()

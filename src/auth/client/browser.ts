@@ -4,25 +4,31 @@
  */
 import type { Duration } from '../../core/clock.ts'
 
-/** Shows an address to the user and waits for the way back. Make your own, or use `cli()`. */
+/** Shows the sign-in page to the user and returns the address to which the user comes back. Use `cli()`, or write your own. */
 export interface Browser {
-  /** Where the authorization server sends the user back to; a function where that is known only once something listens. */
+  /** The address to which the authorization server sends the user back. A function if it is known only once something listens. */
   readonly redirectUri: string | (() => Promise<string>)
-  /** Shows the address, which is always http or https, and gives the address (or its parameters) at which the user came back. */
-  authorize(url: URL, options: { readonly signal: AbortSignal }): Promise<URL | URLSearchParams | string>
+  /** Shows the page (http or https). Resolves with the address, or its parameters, to which the user came back. */
+  authorize(
+    url: URL,
+    options: {
+      /** Aborted when the sign-in has taken too long or the client is closed. */
+      readonly signal: AbortSignal
+    },
+  ): Promise<URL | URLSearchParams | string>
 }
 
-/** Signing in from a program on somebody's machine: the system's browser, and a callback on this machine. */
+/** Options of `cli`: a sign-in with the browser of this machine, which comes back to a port of this machine. */
 export interface CliOptions {
-  /** The port for the way back, where the client is registered with a fixed one. Default: any free one. */
+  /** The port of the callback. Set it if the client is registered with a fixed one. Default: any free port. */
   readonly port?: number
-  /** The path of the way back. Default `/callback`. */
+  /** The path of the callback. Default `/callback`. */
   readonly path?: string
   /** How long the user may take. Default 5 min. */
   readonly timeout?: Duration
-  /** Shows the address instead of the system's browser. */
+  /** Opens the page. Default: the browser of the operating system. */
   readonly open?: (url: URL) => void | Promise<void>
-  /** Says what happens. Default: a line on stderr with the address, for those who must open it by hand. */
+  /** Called with the address of the page. Default: writes it to standard error, so that users can open it by hand. */
   readonly onUrl?: (url: URL) => void
 }
 

@@ -47,7 +47,7 @@ async function namedResource(looking: Looking, named: string): Promise<Metadata>
   const url = checkEndpoint(named, 'resource_metadata', looking.context.server)
   const got = await fetchJson(url, looking)
   if (got.value !== undefined) return got.value
-  throw new AuthorizationError('resource-metadata', `The resource metadata at ${clip(url.href)} cannot be used: ${got.why}`)
+  throw new AuthorizationError('resource-metadata', `The resource metadata at ${clip(url.href)} is not usable: ${got.why}`)
 }
 
 /** At the path of the server, then at the root. */
@@ -67,7 +67,7 @@ async function firstOf(places: readonly string[], looking: Looking): Promise<Met
   for (const place of places) {
     const { value, why, absent } = await fetchJson(new URL(place), looking)
     if (value !== undefined) return value
-    if (absent !== true) wrong ??= `${clip(place)} cannot be used: ${why}`
+    if (absent !== true) wrong ??= `${clip(place)} is not usable: ${why}`
   }
   if (wrong !== undefined) throw new AuthorizationError('resource-metadata', `The metadata at ${wrong}`)
   return undefined
@@ -85,7 +85,7 @@ function checkResource(value: unknown, server: URL): string {
   const said = typeof value === 'string' ? clip(value) : 'no resource'
   throw new AuthorizationError(
     'resource-mismatch',
-    `The metadata is about ${said}, not about ${clip(canonical(server))}; connect to the address that the server gives itself`,
+    `The metadata is about ${said}, not about ${clip(canonical(server))}; connect to the address in the metadata`,
   )
 }
 
@@ -113,7 +113,7 @@ async function findServer(issuer: string, looking: Looking): Promise<Authorizati
   }
   throw new AuthorizationError(
     'server-metadata',
-    `The authorization server ${clip(issuer)} has metadata at none of the places where it may be (RFC 8414, OpenID discovery)`,
+    `The authorization server ${clip(issuer)} has no metadata at the well-known addresses (RFC 8414, OpenID discovery)`,
   )
 }
 
@@ -130,7 +130,7 @@ async function oldServer(looking: Looking): Promise<DiscoveredAuthorization> {
   if (!anyRevisionHas(looking.context, 'authorizesItself')) {
     throw new AuthorizationError(
       'resource-metadata',
-      'The server wants a token but has no metadata that says whose (RFC 9728); only revision 2025-03-26 goes without',
+      'The server requires a token, but has no metadata that names its authorization server (RFC 9728); only revision 2025-03-26 works without',
     )
   }
   const { origin } = server
@@ -167,7 +167,7 @@ function checkUnmoved({ redirected, url }: Response, place: string): void {
   if (!redirected || to === from) return
   throw new AuthorizationError(
     'server-metadata',
-    `The metadata of the authorization server ${clip(from)} redirects to ${clip(to ?? 'elsewhere')}, which is not trusted with it; the MCP server must name the final issuer`,
+    `The metadata of the authorization server ${clip(from)} redirects to ${clip(to ?? 'elsewhere')}, which is not trusted; the MCP server must name the final issuer`,
   )
 }
 
@@ -193,9 +193,9 @@ async function fetchJson(url: URL, looking: Looking): Promise<Fetched> {
   }
   try {
     const value: unknown = await response.json()
-    return isRecord(value) ? { value } : { why: 'it is no JSON object' }
+    return isRecord(value) ? { value } : { why: 'it is not a JSON object' }
   } catch {
-    return { why: 'it is no JSON' }
+    return { why: 'it is not JSON' }
   }
 }
 
@@ -212,7 +212,7 @@ async function reach(url: URL, { context, signal }: Looking): Promise<Response> 
     const what = isLoopbackUrl(url) ? `${url.origin}${url.pathname}` : url.origin
     throw new AuthorizationError(
       'address',
-      `${clip(what)} cannot be asked: ${error instanceof Error ? clip(error.message, 200) : 'it failed'}`,
+      `The request to ${clip(what)} failed: ${error instanceof Error ? clip(error.message, 200) : 'unknown reason'}`,
     )
   }
 }

@@ -117,6 +117,6 @@ function absent(error: NodeJS.ErrnoException): undefined {
 function unreadable(path: string): AuthorizationError {
   return new AuthorizationError(
     'options',
-    `The token file ${path} was written with another secret, or is damaged; give its secret, or delete the file to sign in anew`,
+    `The token file ${path} was written with another secret, or is damaged; use the original secret, or delete the file and sign in again`,
   )
 }

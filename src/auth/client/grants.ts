@@ -107,7 +107,7 @@ async function redirectUriOf({ redirectUri }: Browser): Promise<string> {
   if (url === null || url.hash !== '' || (url.protocol === 'http:' && !isLoopbackUrl(url))) {
     throw new AuthorizationError(
       'options',
-      'The redirectUri must be an https address, one on this machine, or of a scheme of your own',
+      'redirectUri must be an https address, an address of this machine, or have a custom scheme',
     )
   }
   return given
@@ -120,7 +120,7 @@ async function visit(browser: Browser, url: URL, server: URL, signal: AbortSigna
   if (back instanceof URLSearchParams) return back
   const parsed = back instanceof URL ? back : URL.parse(back)
   if (parsed === null)
-    throw new AuthorizationError('browser', 'The browser step gave no address back; it must give the one of the callback')
+    throw new AuthorizationError('browser', 'authorize returned no address; it must return the address of the callback')
   return parsed.searchParams
 }
 
@@ -130,8 +130,8 @@ async function returned(browser: Browser, url: URL, signal: AbortSignal): Promis
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof AuthorizationError) throw error
-    const why = error instanceof Error ? error.message : 'it failed'
-    throw new AuthorizationError('browser', `The sign-in did not come to its end: ${why}`)
+    const why = error instanceof Error ? error.message : 'unknown reason'
+    throw new AuthorizationError('browser', `The sign-in did not complete: ${why}`)
   }
 }
 
@@ -142,7 +142,7 @@ function checkPkce({ server, old }: DiscoveredAuthorization, context: OutboundCo
   if (methods === undefined ? !mustSay : methods.includes('S256')) return
   throw new AuthorizationError(
     'pkce',
-    `${clip(server.issuer)} does not say that it supports PKCE with S256 (code_challenge_methods_supported), so codes would be unprotected`,
+    `${clip(server.issuer)} does not declare PKCE with S256 (code_challenge_methods_supported), which is required to protect codes`,
   )
 }
 
@@ -219,7 +219,7 @@ async function exchangeForGrant(provider: EnterpriseOptions['identityProvider'],
   if (answer['issued_token_type'] === jag) return answer.access_token
   throw new AuthorizationError(
     'token-type',
-    'The identity provider gave something else than an identity assertion grant (id-jag); it must support enterprise-managed authorization',
+    'The identity provider did not issue an identity assertion grant (id-jag); it must support enterprise-managed authorization',
   )
 }
 
@@ -264,6 +264,6 @@ async function signingKey(key: string | SigningKey, algorithm: SigningAlgorithm)
     const bytes = Uint8Array.from(atob((body ?? '-').replace(/\s/g, '')), char => char.charCodeAt(0))
     return await crypto.subtle.importKey('pkcs8', bytes, keyParameters[algorithm], false, ['sign'])
   } catch {
-    throw new AuthorizationError('options', `The privateKey is no ${algorithm} key in PEM (PKCS #8, BEGIN PRIVATE KEY)`)
+    throw new AuthorizationError('options', `privateKey is not a valid ${algorithm} key in PEM (PKCS #8, BEGIN PRIVATE KEY)`)
   }
 }

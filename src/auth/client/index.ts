@@ -31,7 +31,7 @@ export type {
 export { type FileStorageOptions, fileStorage, memoryStorage, type TokenStorage } from './storage.ts'
 
 /**
- * A person signs in, when the server asks for it.
+ * Signs a user in when the server asks for it (authorization code grant with PKCE). Tokens are renewed automatically.
  * @example
  * await using mcp = await connect('https://example.com/mcp', { auth: oauth() })
  */
@@ -44,7 +44,7 @@ export function oauth(options: OAuthClientOptions = {}): ClientAuthorization {
 }
 
 /**
- * A program signs in for itself, by a secret or a private key.
+ * Signs in as the program itself, with a client secret or a private key (client credentials grant).
  * @example
  * await using mcp = await connect(url, { auth: clientCredentials({ clientId: 'nightly', clientSecret }) })
  */
@@ -62,7 +62,7 @@ export function boundCredentials(options: ClientCredentialsOptions, binding: Bin
 }
 
 /**
- * A workload shows the identity that its platform gives it (workload identity federation).
+ * Signs in with the identity that the platform gives to a workload (workload identity federation).
  * @example
  * await using mcp = await connect(url, { auth: workloadIdentity({ assertion: audience => platformToken(audience) }) })
  */
@@ -73,8 +73,8 @@ export function workloadIdentity(options: WorkloadOptions): ClientAuthorization 
 }
 
 /**
- * The sign-in at the enterprise's identity provider serves for every MCP server that it allows (enterprise-managed
- * authorization): nobody is asked again.
+ * Signs in with the ID token of a company's identity provider (enterprise-managed authorization). The user is not asked again for
+ * each MCP server.
  * @example
  * const identityProvider = { tokenEndpoint, clientId: 'app', subjectToken: () => idToken }
  * await using mcp = await connect(url, { auth: enterprise({ clientId, clientSecret, identityProvider }) })
@@ -155,7 +155,7 @@ function need(fine: boolean, message: string): void {
 // A token that somebody else takes care of.
 
 /**
- * Sends a token that is already there. A function is asked again when the server refuses what it gave before.
+ * Sends a token that you already have. A function is called again when the server refuses the token that it returned before.
  * @example
  * await connect(url, { auth: bearer(() => readToken()) })
  */
@@ -183,7 +183,7 @@ class BearerAuthorizer implements Credentials {
 
   async refused({ status, sent, times }: CredentialRefusal): Promise<void> {
     if (status === 403) {
-      throw new AuthorizationError('scope', 'The server refuses the token for its scope (HTTP 403); give one with more scopes')
+      throw new AuthorizationError('scope', 'The server refuses the scope of the token (HTTP 403); use a token with more scopes')
     }
     const refused = sent?.['authorization']
     if (times <= 2) {
@@ -191,13 +191,19 @@ class BearerAuthorizer implements Credentials {
       const { authorization } = await this.#fetch()
       if (authorization !== refused) return
     }
-    throw new AuthorizationError('refused-again', 'The server refuses the token (HTTP 401); give one that is valid for it')
+    throw new AuthorizationError(
+      'refused-again',
+      'The server refuses the token (HTTP 401); use a token that is valid for this server',
+    )
   }
 
   async #fetch(): Promise<{ readonly authorization: string }> {
     const token = await this.#ask()
     if (!/^[A-Za-z0-9\-._~+/]+=*$/.test(token)) {
-      throw new AuthorizationError('options', 'The token has characters that no bearer token may have (RFC 6750 section 2.1)')
+      throw new AuthorizationError(
+        'options',
+        'The token contains characters that bearer tokens must not contain (RFC 6750 section 2.1)',
+      )
     }
     this.#headers = { authorization: `Bearer ${token}` }
     return this.#headers

@@ -73,15 +73,15 @@ export class IssuerBinding {
 
   /** The same, before something is shown to it: from now on the client belongs to it. */
   async admit(server: Named): Promise<void> {
-    const kept = await this.#kept()
+    const stored = await this.#stored()
     // Nothing is awaited from here to `set`: of two connections that are opened at once the first one binds the other.
     const first = this.#first.get(this.#scope)
-    this.#judge(server, first ?? kept)
+    this.#judge(server, first ?? stored)
     const { client } = this.#options
     if (client === undefined || first !== undefined) return
     const party = partyOf(server)
     this.#first.set(this.#scope, party)
-    for (const name of await this.#names()) await this.#records.keepHome(client, name, party)
+    for (const name of await this.#names()) await this.#records.writeOwner(client, name, party)
   }
 
   /** Under which names it is kept where the client belongs: the secret, for all servers that it is used for, before the server. */
@@ -92,20 +92,20 @@ export class IssuerBinding {
   }
 
   async #known(): Promise<Party | undefined> {
-    return this.#first.get(this.#scope) ?? (await this.#kept())
+    return this.#first.get(this.#scope) ?? (await this.#stored())
   }
 
   /** From an earlier run. The option has the last word: it is how a user says that the client has moved. */
-  async #kept(): Promise<Party | undefined> {
+  async #stored(): Promise<Party | undefined> {
     const { client, issuer } = this.#options
     if (client === undefined) return undefined
-    let kept: Party | undefined
+    let stored: Party | undefined
     try {
-      for (const name of await this.#names()) kept ??= await this.#records.home(client, name)
+      for (const name of await this.#names()) stored ??= await this.#records.owner(client, name)
     } catch (error) {
-      if (issuer === undefined) throw unknownHome(client, error)
+      if (issuer === undefined) throw unknownOwner(client, error)
     }
-    return issuer === undefined || kept?.issuer === issuer ? kept : undefined
+    return issuer === undefined || stored?.issuer === issuer ? stored : undefined
   }
 
   #judge(server: Named, known: Party | undefined): void {
@@ -157,7 +157,7 @@ function endpointMoved({ issuer, token_endpoint: named = 'none' }: Named, expect
   )
 }
 
-function unknownHome(client: string, error: unknown): AuthorizationError {
+function unknownOwner(client: string, error: unknown): AuthorizationError {
   const why = error instanceof Error ? error.message : String(error)
   return new AuthorizationError(
     'options',
@@ -248,14 +248,14 @@ export class AuthorizationRecords {
   }
 
   /** Where a client belongs that somebody registered by hand. Throws where that cannot be read: then nobody knows. */
-  async home(client: string, resource: string): Promise<Party | undefined> {
+  async owner(client: string, resource: string): Promise<Party | undefined> {
     const text = await this.#storage.get(JSON.stringify(['home', client, resource]))
     const value: unknown = text === undefined ? undefined : JSON.parse(text)
     if (typeof value === 'string') return { issuer: value }
     return isParty(value) ? value : undefined
   }
 
-  keepHome(client: string, resource: string, party: Party): Promise<void> {
+  writeOwner(client: string, resource: string, party: Party): Promise<void> {
     return this.#write(['home', client, resource], party)
   }
 

@@ -42,7 +42,10 @@ class Loopback {
   async authorize(url: URL, { signal }: { readonly signal: AbortSignal }): Promise<URLSearchParams> {
     const state = url.searchParams.get('state')
     if (state === null)
-      throw new AuthorizationError('browser', 'The address to be shown has no state, by which its answer is known')
+      throw new AuthorizationError(
+        'browser',
+        'The authorization URL has no state parameter, which is required to verify the answer',
+      )
     await this.#listen()
     const late = AbortSignal.timeout(this.#limitMs)
     const stop = AbortSignal.any([signal, late])
@@ -103,12 +106,11 @@ class Loopback {
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const url = URL.parse(request.url ?? '', 'http://127.0.0.1')
-    if (request.method !== 'GET' || url === null || url.pathname !== this.#path)
-      return page(response, 404, 'There is nothing here.')
+    if (request.method !== 'GET' || url === null || url.pathname !== this.#path) return page(response, 404, 'Not found.')
     const states = url.searchParams.getAll('state')
     const waiting = states.length === 1 ? this.#waiting.get(states[0] as string) : undefined
     if (waiting === undefined) {
-      return page(response, 400, 'This answer is not the one that is waited for, or was used before. Please start again.')
+      return page(response, 400, 'This sign-in link is not valid, or was already used. Please start again.')
     }
     this.#waiting.delete(states[0] as string)
     const said = url.searchParams.has('error') ? 'The sign-in was refused.' : 'You are signed in.'
@@ -141,7 +143,7 @@ export function openBrowser(url: URL, platform: NodeJS.Platform = process.platfo
   const [command, args] = commandFor(url, platform)
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: 'ignore', detached: true, shell: false })
-    child.once('error', () => reject(new AuthorizationError('browser', `No browser could be started by ${command}`)))
+    child.once('error', () => reject(new AuthorizationError('browser', `${command} could not start a browser`)))
     child.once('spawn', () => {
       child.unref()
       resolve()

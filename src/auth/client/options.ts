@@ -6,101 +6,104 @@ import { revisions } from '../../revisions/index.ts'
 import type { Browser } from './browser.ts'
 import type { TokenStorage } from './storage.ts'
 
-/** Options that every way to get tokens has. */
+/** Options that all ways to sign in have. */
 export interface CommonOptions {
-  /** Scopes to ask for beside those that the server names. Default: none. */
+  /** Scopes to request in addition to those that the server names. Default: none. */
   readonly scopes?: readonly string[]
   /**
-   * The authorization server that the client is registered at; another one is refused. Default: the first one that the MCP server
-   * names. A client with a `clientId` then belongs to that one, for as long as this object or its `storage` remembers.
+   * The authorization server at which the client is registered; any other is refused. Default: the first one that the MCP server
+   * names, which a client with a `clientId` then keeps for as long as this object or its `storage` remembers it.
    */
   readonly issuer?: string
   /**
-   * The token endpoint of that authorization server; another one in its metadata is refused. Default: the one that the metadata names.
-   * A client with a `clientId` then refuses one at another origin.
+   * The token endpoint of the authorization server; a different one in its metadata is refused. Default: the one in the metadata,
+   * which must have the origin of the issuer if there is a `clientId`.
    */
   readonly tokenEndpoint?: string
   /** How long it may take to get a token, the user included. Default 10 min. */
   readonly timeout?: Duration
-  /** Private ranges in which authorization servers may lie, such as a company's own network: `10.1.0.0/16`. Default: none. */
+  /** Private address ranges in which authorization servers may be, for example `10.1.0.0/16`. Default: none. */
   readonly allow?: readonly string[]
-  /** Makes the requests to authorization servers. Default: a guard that keeps to public https addresses and those in `allow`. */
+  /** Makes the requests to authorization servers. Default: requests to public https addresses and those in `allow` only. */
   readonly outbound?: Outbound
 }
 
-/** How a client proves that it is the one that was registered. */
+/** The secret or key by which a client authenticates. */
 export interface ClientKey {
   /** The secret that the authorization server gave the client. */
   readonly clientSecret?: string
-  /** Signs assertions instead (private_key_jwt): PKCS #8 in PEM, or a key that is already imported. */
+  /** Signs assertions instead of sending a secret (private_key_jwt): PKCS #8 in PEM, or an imported key. */
   readonly privateKey?: string | SigningKey
-  /** Of the private key. Default ES256. */
+  /** The algorithm of the private key. Default ES256. */
   readonly algorithm?: SigningAlgorithm
-  /** Of the private key, where the authorization server knows several. */
+  /** The id of the private key, if the authorization server knows several. */
   readonly keyId?: string
 }
 
 /** Options of the authorization code grant, by which a user signs in. */
 export interface OAuthClientOptions extends CommonOptions {
-  /** Of a client that was registered by hand. Default: the client registers itself. */
+  /** The client id, if the client was registered by hand. Default: the client registers itself. */
   readonly clientId?: string
-  /** Of a client that was registered with one. */
+  /** The client secret, if the client was registered with one. */
   readonly clientSecret?: string
-  /** The https address of a client metadata document, which is the client's name where the authorization server supports that. */
+  /** The https URL of a client metadata document, used as the client id if the authorization server supports it. */
   readonly clientMetadataUrl?: string
   /** Shows the sign-in to the user. Default: `cli()`. */
   readonly browser?: Browser
-  /** Keeps tokens and registrations. Default: in memory. */
+  /** Where tokens and registrations are kept. Default: in memory. */
   readonly storage?: TokenStorage
-  /** Asks for tokens that only this client can use (DPoP), and for no others. Default false. */
+  /** Requests tokens that only this client can use (DPoP), and refuses others. Default false. */
   readonly dpop?: boolean
 }
 
 /** Options of the client credentials grant, for programs that act for themselves. */
 export interface ClientCredentialsOptions extends CommonOptions, ClientKey {
-  /** The client as it was registered. */
+  /** The client id. */
   readonly clientId: string
-  /** Binds tokens to a key of this client (RFC 9449). */
+  /** Requests tokens that only this client can use (DPoP), and refuses others. Default false. */
   readonly dpop?: boolean
 }
 
 /** Options for a workload that proves its identity by a signed assertion of its platform. */
 export interface WorkloadOptions extends CommonOptions {
-  /** Gives the workload's signed identity (a JWT) for an audience, which is the issuer of the authorization server. */
+  /** Returns the signed identity of the workload (a JWT) for an audience, which is the issuer of the authorization server. */
   readonly assertion: (audience: string) => string | Promise<string>
-  /** The client as it was registered. */
+  /** The client id. Default: none is sent. */
   readonly clientId?: string
-  /** Binds tokens to a key of this client (RFC 9449). */
+  /** Requests tokens that only this client can use (DPoP), and refuses others. Default false. */
   readonly dpop?: boolean
 }
 
 /** Options for users whom an identity provider of their company signs in. */
 export interface EnterpriseOptions extends CommonOptions, ClientKey {
-  /** Of the client at the MCP server's authorization server. */
+  /** The client id at the authorization server of the MCP server. */
   readonly clientId: string
-  /** Who knows the user: the identity provider of the enterprise. */
+  /** The identity provider of the company. */
   readonly identityProvider: ClientKey & {
+    /** The token endpoint of the identity provider, by https. */
     readonly tokenEndpoint: string
-    /** Of the client at the identity provider. */
+    /** The client id at the identity provider. */
     readonly clientId: string
-    /** Gives the user's ID token of the identity provider. */
+    /** Returns the ID token of the user. */
     readonly subjectToken: () => string | Promise<string>
-    /** Default: an OpenID Connect ID token. */
+    /** The type of that token. Default: an OpenID Connect ID token. */
     readonly subjectTokenType?: string
   }
 }
 
-/** What every way to authorize is told about the server that it is for. */
+/** What a way to sign in gets to know about the connection. */
 export interface AuthorizationContext {
-  /** The address of the MCP server, by http or https. */
+  /** The address of the MCP server, http or https. */
   readonly server: URL
-  /** The way to addresses that a peer chose; `allow` lists special ranges that are meant all the same. */
+  /** Returns the function for requests to authorization servers; `allow` lists private ranges that it may reach. */
   readonly reach: (allow: readonly string[]) => Outbound
   /** The revisions that the client speaks, by their ids. */
   readonly revisions: readonly string[]
+  /** The clock for expiry times and timers. */
   readonly clock: Clock
-  /** How the client names itself when it registers. */
+  /** The name under which the client registers. */
   readonly clientName: string
+  /** Reports an event of the sign-in to the log of the client. */
   readonly trace: (event: string, detail: unknown) => void
 }
 
@@ -109,8 +112,12 @@ export interface OutboundContext extends AuthorizationContext {
   readonly outbound: Outbound
 }
 
-/** A way to authorize, as `connect` takes it. Made by `oauth`, `clientCredentials`, `enterprise`, `workloadIdentity` and `bearer`. */
+/**
+ * A way to sign in, for the option `auth` of `connect`. Made by `oauth`, `clientCredentials`, `enterprise`, `workloadIdentity` or
+ * `bearer`.
+ */
 export interface ClientAuthorization {
+  /** Creates the part that adds tokens to the requests of one connection. `connect` calls it. */
   authorizer(context: AuthorizationContext): Credentials
 }
 
@@ -121,8 +128,8 @@ export function anyRevisionHas({ revisions: spoken }: AuthorizationContext, rule
 
 // Private keys as operators have them: PKCS #8 in PEM.
 
-/** The signatures that can be made, by the names that metadata uses. */
+/** Algorithms for signing assertions, by their names in metadata. */
 export type SigningAlgorithm = 'ES256' | 'ES384' | 'ES512' | 'RS256' | 'PS256' | 'EdDSA'
 
-/** A `CryptoKey`, called by what makes one: only the types of browsers have that name. */
+/** A `CryptoKey` of the Web Crypto API. */
 export type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>

@@ -76,7 +76,7 @@ export async function readServerMetadata(response: Response, issuer: string): Pr
 }
 
 function mismatch(said: string, issuer: string): string {
-  return `The metadata of ${clip(issuer)} is that of ${clip(said)}; both must be the same text, so it is not used`
+  return `The metadata of ${clip(issuer)} names the issuer ${clip(said)}; both must be identical`
 }
 
 // ── clients ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -131,14 +131,14 @@ export function authenticationBy(method: string, secret: string | undefined): oa
   if (secret === undefined || secret === '') {
     throw new AuthorizationError(
       'registration',
-      `The authorization server wants ${method}, but the client has no secret; give clientSecret`,
+      `The authorization server requires ${method}, but the client has no secret; set clientSecret`,
     )
   }
   if (method === 'client_secret_basic') return secretInHeader(secret)
   if (method === 'client_secret_post') return oauth.ClientSecretPost(secret)
   throw new AuthorizationError(
     'registration',
-    `The authorization server registered the client for ${method}, which is not known here`,
+    `The authorization server registered the client for ${method}, which is not supported`,
   )
 }
 
@@ -193,7 +193,7 @@ export class TokenEndpoint {
     redirectUri: string,
     parameters: Parameters,
   ): Promise<TokenAnswer> {
-    const checked = await told('authorization-response', 'The answer of the authorization server is refused', async () =>
+    const checked = await told('authorization-response', 'The response of the authorization server is not valid', async () =>
       oauth.validateAuthResponse(this.#server, this.#client, back, state),
     )
     return this.#ask(
@@ -232,7 +232,7 @@ export class TokenEndpoint {
     read: (response: Response) => Promise<TokenAnswer>,
   ): Promise<TokenAnswer> {
     const attempt = async () => read(await send(this.#server, this.#client, this.#authentication))
-    return told('token-request', 'The authorization server gave no token', async () => {
+    return told('token-request', 'The authorization server issued no token', async () => {
       await this.#link.admit(this.#server)
       try {
         return await attempt()
@@ -271,7 +271,7 @@ export async function newProver(): Promise<Prover> {
 }
 
 /** The signer of proofs by a key that was kept. */
-export async function keptProver(key: PrivateJwk): Promise<Prover> {
+export async function storedProver(key: PrivateJwk): Promise<Prover> {
   const { kty = '', crv = '', x = '', y = '' } = key
   const [privateKey, publicKey] = await Promise.all([
     crypto.subtle.importKey('jwk', key, dpopAlgorithm, false, ['sign']),

@@ -18,8 +18,8 @@ export async function knownIdentity(
 ): Promise<Identity | undefined> {
   const fixed = fixedIdentity(options, found)
   if (fixed !== undefined) return fixed
-  const kept = await lasting(found, records, context.clock.now())
-  return kept && identityOf(kept)
+  const stored = await lasting(found, records, context.clock.now())
+  return stored && identityOf(stored)
 }
 
 /** The name under which it asks a user to come by, who must be sent back to `redirectUri`. */
@@ -27,8 +27,8 @@ export async function identityFor(options: OAuthClientOptions, asking: GrantCont
   const { found, records, context } = asking
   const fixed = fixedIdentity(options, found)
   if (fixed !== undefined) return fixed
-  const kept = await lasting(found, records, context.clock.now())
-  if (kept?.redirectUri === redirectUri) return identityOf(kept)
+  const stored = await lasting(found, records, context.clock.now())
+  if (stored?.redirectUri === redirectUri) return identityOf(stored)
   const registration = await registerAt(asking, redirectUri)
   await records.keepRegistration(found.server, registration)
   return identityOf(registration)
@@ -53,8 +53,8 @@ async function lasting(
   records: AuthorizationRecords,
   now: number,
 ): Promise<ClientRegistration | undefined> {
-  const kept = await records.registration(server)
-  return kept?.secretExpiresAt !== undefined && kept.secretExpiresAt <= now ? undefined : kept
+  const stored = await records.registration(server)
+  return stored?.secretExpiresAt !== undefined && stored.secretExpiresAt <= now ? undefined : stored
 }
 
 function identityOf({ id, method, secret }: ClientRegistration): Identity {
@@ -66,7 +66,7 @@ async function registerAt({ found, context, link }: GrantContext, redirectUri: s
   if (server.registration_endpoint === undefined) {
     throw new AuthorizationError(
       'registration',
-      `${clip(server.issuer)} does not let clients register themselves; register one there and give its clientId`,
+      `${clip(server.issuer)} does not support dynamic client registration; register a client there and set its clientId`,
     )
   }
   checkEndpoint(server.registration_endpoint, 'registration endpoint', context.server)

@@ -1,16 +1,16 @@
 /** Where tokens and registrations are kept between requests, or between runs. */
 
-/** Text by key. Keys name issuer, resource and client; values are secrets. */
+/** Stores tokens and registrations as text. Keys name issuer, resource and client; values are secrets. */
 export interface TokenStorage {
   /** The value under a key; undefined where there is none. */
   get(key: string): Promise<string | undefined>
-  /** Replaces what was there. */
+  /** Writes a value and replaces the earlier one. */
   set(key: string, value: string): Promise<void>
-  /** Nothing happens where there is none. */
+  /** Removes a value. Nothing happens if there is none. */
   delete(key: string): Promise<void>
 }
 
-/** Keeps nothing beyond the life of the process. */
+/** Keeps tokens in memory, until the process ends. */
 export function memoryStorage(): TokenStorage {
   const entries = new Map<string, string>()
   return {
@@ -22,18 +22,21 @@ export function memoryStorage(): TokenStorage {
 
 /** Options of a token storage in a file. */
 export interface FileStorageOptions {
-  /** The key is made from it: at least 16 characters, from a keychain or the environment, never beside the file. */
+  /**
+   * The secret that the encryption key is derived from: at least 16 characters, from a keychain or the environment, not from a
+   * file next to the tokens.
+   */
   readonly secret: string
 }
 
 /**
- * Keeps tokens in one file, encrypted (AES-256-GCM) and readable by its owner alone. Several processes may share it.
+ * Keeps tokens in one file, encrypted (AES-256-GCM) and readable by its owner only. Several processes can share the file.
  * @example
  * const storage = fileStorage('.vivarium/tokens', { secret: process.env.TOKEN_SECRET })
  */
 export function fileStorage(path: string, options: FileStorageOptions): TokenStorage {
   if (typeof options?.secret !== 'string' || options.secret.length < 16) {
-    throw new TypeError('fileStorage needs a secret of at least 16 characters, kept apart from the file')
+    throw new TypeError('fileStorage needs a secret of at least 16 characters, stored separately from the file')
   }
   let opened: Promise<TokenStorage> | undefined
   const open = (): Promise<TokenStorage> => {

@@ -43,11 +43,11 @@ export function folderIn(env: Environment, variable: string): string | undefined
 }
 
 /** The home, whatever the variables say. */
-function homeIn(env: Environment): string {
+function homeFolder(env: Environment): string {
   return folderIn(env, 'HOME') ?? homedir()
 }
 
 /** What the variable names, else this folder of the home. */
 export function userFolder(env: Environment, variable: string, otherwise: string): string {
-  return folderIn(env, variable) ?? join(homeIn(env), otherwise)
+  return folderIn(env, variable) ?? join(homeFolder(env), otherwise)
 }

@@ -3,13 +3,13 @@ import { needsNode } from '../../core/web.ts'
 
 /** Stands in for `file-storage.ts`: there are no files. */
 export function openFileStorage(): never {
-  throw needsNode('fileStorage', 'Use memoryStorage(), or give oauth a storage of your own: { get, set, delete }')
+  throw needsNode('fileStorage', 'Use memoryStorage(), or give oauth your own storage: { get, set, delete }')
 }
 
 /** Stands in for `loopback.ts`: nothing can be listened on, so the user cannot be sent back to this machine. */
 export function openLoopback(): never {
   throw needsNode(
     'cli(), which waits for the user on 127.0.0.1,',
-    'Give oauth a browser of your own, { redirectUri, authorize }: a page opens a window on the address and hands back its query',
+    'Give oauth your own browser, { redirectUri, authorize }: open the address in a window, and return the address of the callback',
   )
 }

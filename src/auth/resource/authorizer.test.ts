@@ -19,7 +19,7 @@ beforeEach(async () => {
 })
 afterEach(() => issuer.close())
 
-function door(options: Partial<OAuthResourceOptions> = {}): Authorizer {
+function acceptor(options: Partial<OAuthResourceOptions> = {}): Authorizer {
   const settings = oauth({ issuer: issuer.url, resource, ...options })
   return createAuthorizer(settings, { clock, name: 'Tickets', failed: error => failures.push(error) })
 }
@@ -31,7 +31,7 @@ const jwksHits = () => issuer.hits.get('/jwks') ?? 0
 
 describe('a principal', () => {
   it('is told by issuer, subject and client: the key of no two of them is the same', async () => {
-    const at = door()
+    const at = acceptor()
     const tokens = [
       issuer.token(resource),
       issuer.token(resource, { sub: 'bob' }),
@@ -47,7 +47,7 @@ describe('a principal', () => {
   })
 
   it('is the same whatever token of it comes', async () => {
-    const at = door()
+    const at = acceptor()
     const [first, second] = [await who(at, issuer.token(resource)), await who(at, issuer.token(resource, { jti: 'x' }))]
     expect(first.id).toBe(second.id)
   })
@@ -55,7 +55,7 @@ describe('a principal', () => {
 
 describe('a token that was good', () => {
   it('lets in at once, without a promise and without another look at keys', async () => {
-    const at = door()
+    const at = acceptor()
     const token = issuer.token(resource)
     const first = await who(at, token)
     issuer.down = true
@@ -63,7 +63,7 @@ describe('a token that was good', () => {
   })
 
   it('is looked at again when `cache` is over, and is refused once it has expired', async () => {
-    const at = door({ cache: '1h' })
+    const at = acceptor({ cache: '1h' })
     const token = issuer.token(resource)
     await who(at, token)
     clock.advance(299_000)
@@ -77,7 +77,7 @@ describe('a token that was good', () => {
 
   it('is verified once, however often it comes meanwhile', async () => {
     let looks = 0
-    const at = door({
+    const at = acceptor({
       verify: async () => {
         looks++
         return { subject: 'ada' }
@@ -90,7 +90,7 @@ describe('a token that was good', () => {
 
 describe('the issuer', () => {
   it('is asked for keys once for a flood of unknown key ids, and again after a pause', async () => {
-    const at = door()
+    const at = acceptor()
     await who(at, issuer.token(resource))
     for (let n = 0; n < 50; n++) await who(at, issuer.token(resource, {}, { kid: `k${n}x` }))
     expect(jwksHits()).toBe(1)
@@ -100,7 +100,7 @@ describe('the issuer', () => {
   })
 
   it('may change its key: tokens of the new one are taken, of the old one no longer', async () => {
-    const at = door()
+    const at = acceptor()
     const old = issuer.token(resource, { jti: '1' })
     await who(at, issuer.token(resource))
     issuer.rotate('k2')
@@ -110,7 +110,7 @@ describe('the issuer', () => {
   })
 
   it('that cannot be reached is no fault of the token: 503, and asked again only after a pause', async () => {
-    const at = door()
+    const at = acceptor()
     issuer.down = true
     const answers = [await who(at, issuer.token(resource)), await who(at, issuer.token(resource, { jti: '2' }))]
     expect(answers.map(({ status, headers }) => [status, headers?.['retry-after']])).toEqual([
@@ -125,7 +125,7 @@ describe('the issuer', () => {
   })
 
   it('may be away for a while: the keys that are known hold for an hour', async () => {
-    const at = door({ cache: 0 })
+    const at = acceptor({ cache: 0 })
     await who(at, issuer.token(resource))
     issuer.down = true
     clock.advance(11 * 60_000)
@@ -154,7 +154,7 @@ describe('introspection', () => {
   })
 
   it('takes the word of the issuer, found by its metadata, and remembers it for a short time only', async () => {
-    const at = door({ introspection })
+    const at = acceptor({ introspection })
     issuer.tokens.set('opaque', good())
     expect(await who(at, 'opaque')).toMatchObject({ subject: 'ada', issuer: issuer.url, client: 'app', scopes: ['tickets'] })
     issuer.tokens.delete('opaque')
@@ -165,22 +165,22 @@ describe('introspection', () => {
   })
 
   it.each<[string, object]>([
-    ['for another audience', { aud: 'https://other.example.com' }],
+    ['has another audience', { aud: 'https://other.example.com' }],
     ['for no audience', { aud: undefined }],
-    ['of another issuer', { iss: 'https://login.evil.test' }],
+    ['has another issuer', { iss: 'https://login.evil.test' }],
     ['without a subject', { sub: undefined }],
     ['that has expired', { exp: 1 }],
     ['that refreshes', { token_type: 'refresh_token' }],
     ['bound to a key', { cnf: { jkt: 'x' } }],
     ['that is active in other words', { active: 'true' }],
   ])('refuses one %s', async (_, change) => {
-    const at = door({ introspection })
+    const at = acceptor({ introspection })
     issuer.tokens.set('opaque', { ...good(), ...change })
     expect(await who(at, 'opaque')).toMatchObject({ status: 401 })
   })
 
   it('asks only so much at once for one address: some wait, and the rest are told to come back', async () => {
-    const at = door({ introspection })
+    const at = acceptor({ introspection })
     const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => who(at, `t${n}`)))
     expect(answers.filter(({ status }) => status === 503)).toHaveLength(20)
     expect(issuer.hits.get('/introspect')).toBe(80)
@@ -189,7 +189,7 @@ describe('introspection', () => {
 
 describe('verify', () => {
   it('decides alone, and is told for which server', async () => {
-    const at = door({
+    const at = acceptor({
       verify: (token, about) => (token === 'good' && about.resource === resource ? { subject: 'ada' } : undefined),
     })
     expect(await who(at, 'good')).toMatchObject({ subject: 'ada', scopes: [], issuer: issuer.url })
@@ -197,16 +197,16 @@ describe('verify', () => {
   })
 
   it('that throws or never answers lets nobody in, and blames no token', async () => {
-    const broken = door({ verify: () => Promise.reject(new Error('database gone')) })
+    const broken = acceptor({ verify: () => Promise.reject(new Error('database gone')) })
     expect(await who(broken, 'abc')).toMatchObject({ status: 503, message: expect.not.stringContaining('database') })
-    const slow = door({ verify: () => new Promise(() => {}) })
+    const slow = acceptor({ verify: () => new Promise(() => {}) })
     const waiting = who(slow, 'abc')
     clock.advance(10_000)
     expect(await waiting).toMatchObject({ status: 503 })
   })
 
   it('must name a subject', async () => {
-    const at = door({ verify: () => ({ subject: '' }) })
+    const at = acceptor({ verify: () => ({ subject: '' }) })
     expect(await who(at, 'abc')).toMatchObject({ status: 401 })
   })
 })
@@ -215,24 +215,24 @@ describe('what is said to those who stay outside', () => {
   const metadata = 'resource_metadata="https://api.example.com/.well-known/oauth-protected-resource/mcp"'
 
   it('without a token: where to get one and for which scopes, and no error', async () => {
-    const found = (await door({ scopes: ['a', 'b'] }).identify(() => undefined, plain)) as CredentialDenial
+    const found = (await acceptor({ scopes: ['a', 'b'] }).identify(() => undefined, plain)) as CredentialDenial
     expect([found.status, found.headers]).toEqual([401, { 'www-authenticate': `Bearer ${metadata}, scope="a b"` }])
   })
 
   it('with a bad one: that, and the error', async () => {
-    const { headers } = await who(door(), 'abc')
-    const description = 'error_description="The token is not good here: it is not a JWT that can be read"'
+    const { headers } = await who(acceptor(), 'abc')
+    const description = 'error_description="The token is not valid: it is not a valid JWT"'
     expect(headers).toEqual({ 'www-authenticate': `Bearer error="invalid_token", ${description}, ${metadata}` })
   })
 
   it('with too few scopes: 403, and what was granted together with what is missing', async () => {
-    const found = await who(door({ scopes: ['tickets', 'admin'] }), issuer.token(resource, { scope: 'tickets read"x' }))
+    const found = await who(acceptor({ scopes: ['tickets', 'admin'] }), issuer.token(resource, { scope: 'tickets read"x' }))
     expect(found.status).toBe(403)
     expect(found.headers?.['www-authenticate']).toMatch(/^Bearer error="insufficient_scope".*scope="tickets admin"$/)
   })
 
   it('the metadata: at the well-known path before that of the resource, and at the bare one', () => {
-    const at = door({ scopes: ['tickets'] })
+    const at = acceptor({ scopes: ['tickets'] })
     const text = at.document('/.well-known/oauth-protected-resource/mcp') ?? ''
     expect(JSON.parse(text)).toEqual({
       resource,
@@ -254,11 +254,11 @@ describe('oauth', () => {
     ['a resource with a fragment', { resource: 'https://a.test/mcp#x' }, /plain URL/],
     ['a resource with a query', { resource: 'https://a.test/mcp?x' }, /plain URL/],
     ['keys without encryption', { jwksUri: 'http://a.test/jwks' }, /jwksUri/],
-    ['unsigned tokens', { algorithms: ['RS256', 'none'] }, /algorithms holds none/],
-    ['shared secrets', { algorithms: ['HS256'] }, /algorithms holds HS256/],
-    ['no algorithm', { algorithms: [] }, /algorithms holds nothing/],
-    ['a scope with a blank', { scopes: ['a b'] }, /"a b" is no scope/],
-    ['a scope with a quote', { scopesSupported: ['a"'] }, /is no scope/],
+    ['unsigned tokens', { algorithms: ['RS256', 'none'] }, /algorithms contains none/],
+    ['shared secrets', { algorithms: ['HS256'] }, /algorithms contains HS256/],
+    ['no algorithm', { algorithms: [] }, /algorithms contains nothing/],
+    ['a scope with a blank', { scopes: ['a b'] }, /"a b" is not a scope/],
+    ['a scope with a quote', { scopesSupported: ['a"'] }, /is not a scope/],
     ['two ways to verify', { verify: () => undefined, introspection: { clientId: 'a', clientSecret: 'b' } }, /give one/],
     ['introspection without a secret', { introspection: { clientId: 'a', clientSecret: '' } }, /clientSecret/],
   ])('refuses %s at once', (_, options, message) => {

@@ -19,17 +19,17 @@ const longestToken = 16 * 1024
 
 const tokenSyntax = /^[A-Za-z0-9\-._~+/]+=*$/
 
-function bearerOf(header: HeaderReader, entrance: HttpRequestFacts): Brought {
-  if (holdsToken(entrance.url))
-    return { fault: 'A token in the address is not taken: it would stand in logs. Send it in the Authorization header' }
+function bearerOf(header: HeaderReader, request: HttpRequestFacts): Brought {
+  if (holdsToken(request.url))
+    return { fault: 'A token in the address is refused because it would appear in logs. Send it in the Authorization header' }
   const value = header('authorization')
   if (value === undefined) return undefined
-  if (entrance.repeats('authorization')) return { fault: 'The request has more than one Authorization header. Send one' }
+  if (request.repeats('authorization')) return { fault: 'The request has more than one Authorization header. Send one' }
   // The scheme is written in any case, and one that is not ours is as good as none.
   if (!/^bearer(?: |$)/i.test(value)) return undefined
   const token = value.slice(7).trimStart()
   if (token.length > longestToken) return { fault: `The token is longer than ${longestToken} characters` }
-  return tokenSyntax.test(token) ? { token } : { fault: 'The Authorization header does not hold one bearer token' }
+  return tokenSyntax.test(token) ? { token } : { fault: 'The Authorization header does not contain exactly one bearer token' }
 }
 
 function holdsToken(url: string): boolean {
@@ -90,11 +90,11 @@ class ResourceServer implements Authorizer {
     this.#verifier = createVerifier({ settings, resource: () => this.#resource, clock, failed: this.#report })
   }
 
-  identify(header: HeaderReader, entrance: HttpRequestFacts): Awaitable<Principal | CredentialDenial> {
-    const brought = bearerOf(header, entrance)
+  identify(header: HeaderReader, request: HttpRequestFacts): Awaitable<Principal | CredentialDenial> {
+    const brought = bearerOf(header, request)
     if (brought === undefined) return this.#denial(401, this.#noToken, { scopes: this.#settings.scopes })
     if ('fault' in brought) return this.#refused('invalid_request', brought.fault)
-    return this.#look(brought.token, entrance.address)
+    return this.#look(brought.token, request.address)
   }
 
   holds(principal: Principal): Awaitable<boolean> {
@@ -109,7 +109,11 @@ class ResourceServer implements Authorizer {
   challenge(principal: Principal | undefined, scopes: readonly string[]): Readonly<Record<string, string>> {
     // What was granted before is asked for again, or the next token would be good for the new scopes alone.
     const all = [...(principal?.scopes ?? []), ...this.#settings.scopes, ...scopes]
-    return this.#headers({ error: 'insufficient_scope', description: 'This needs scopes that the token lacks', scopes: all })
+    return this.#headers({
+      error: 'insufficient_scope',
+      description: 'The token lacks scopes that this request requires',
+      scopes: all,
+    })
   }
 
   document(path: string): string | undefined {
@@ -155,7 +159,7 @@ class ResourceServer implements Authorizer {
     }
     const now = this.#clock.now()
     if (typeof found === 'string') {
-      const message = `The token is not good here: ${found}`
+      const message = `The token is not valid: ${found}`
       if (this.#settings.introspection !== undefined) this.#unknown.add(key, message, now + unknownMs)
       return this.#refused('invalid_token', message)
     }
@@ -168,7 +172,7 @@ class ResourceServer implements Authorizer {
   #admitted(principal: Principal): Principal | CredentialDenial {
     const { scopes } = this.#settings
     if (scopes.length === 0 || covers(principal.scopes, scopes)) return principal
-    const message = `Every request here needs the scopes ${scopes.join(' ')}. Ask the authorization server for them`
+    const message = `Every request to this server requires the scopes ${scopes.join(' ')}. Request them from the authorization server`
     return { status: 403, message, headers: this.challenge(principal, scopes) }
   }
 
@@ -186,8 +190,8 @@ class ResourceServer implements Authorizer {
   }
 
   get #noToken(): string {
-    const from = this.#settings.announced ? 'the authorization server that its metadata names' : 'whoever runs it'
-    return `This server needs a bearer token. Get one from ${from}`
+    const from = this.#settings.announced ? 'the authorization server that its metadata names' : 'the operator of the server'
+    return `This server requires a bearer token. Get one from ${from}`
   }
 
   get #resource(): string {
@@ -227,7 +231,7 @@ const goodMs = 3_600_000
 
 const unavailable: CredentialDenial = {
   status: 503,
-  message: 'The token cannot be verified at the moment. Try again later',
+  message: 'The token cannot be verified now because the issuer does not respond. Retry later',
   headers: { 'retry-after': '5' },
 }
 

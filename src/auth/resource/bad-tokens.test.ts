@@ -94,7 +94,7 @@ const cases: Record<string, Case> = {
   ...Object.fromEntries(
     audiences.map(aud => [`made for the audience ${JSON.stringify(aud)}`, () => bearer(issuer.token(aud))] as const),
   ),
-  'of another issuer': () => bearer(issuer.token(resource, { iss: 'https://login.evil.test' })),
+  'has another issuer': () => bearer(issuer.token(resource, { iss: 'https://login.evil.test' })),
   'of the issuer with a slash behind': () => bearer(issuer.token(resource, { iss: `${issuer.url}/` })),
   'of nobody': () => bearer(issuer.token(resource, { iss: undefined })),
   'of two issuers': () => bearer(issuer.token(resource, { iss: [issuer.url] })),

@@ -22,7 +22,7 @@ export function jwtVerifier({ settings, audiences, clock, failed }: JwtOptions):
   let keys: Keys | undefined
   return async token => {
     // Looked at first, so that what is plainly something else costs nothing more.
-    if (!compact.test(token)) return 'it is not a JWT that can be read'
+    if (!compact.test(token)) return 'it is not a valid JWT'
     const jose = await loadJose()
     keys ??= new Keys(jose, settings, clock, failed)
     const now = clock.now()
@@ -30,11 +30,11 @@ export function jwtVerifier({ settings, audiences, clock, failed }: JwtOptions):
     try {
       const { payload, protectedHeader } = await jose.jwtVerify(token, keys.find, options)
       if (!isAccessToken(protectedHeader.typ)) return 'it is not an access token'
-      if (payload.exp === undefined) return 'it never expires'
+      if (payload.exp === undefined) return 'it has no expiry time'
       return principalFromClaims(payload, { issuer, audiences: audiences(), now })
     } catch (error) {
       if (!(error instanceof jose.JOSEError)) throw error
-      return words.get(error.code) ?? 'it is not a JWT that can be read'
+      return words.get(error.code) ?? 'it is not a valid JWT'
     }
   }
 }
@@ -91,7 +91,7 @@ class Keys {
 
   #current(): LocalJWKSet {
     if (this.#set !== undefined && this.#clock.now() - this.#fetchedAt <= staleMs) return this.#set
-    throw new IssuerError('The keys of the issuer cannot be had at the moment')
+    throw new IssuerError('The keys of the issuer are temporarily unavailable')
   }
 
   /** Fetches the keys, unless that was done just now. Never rejects: what is known stays. */
@@ -144,11 +144,11 @@ async function load() {
 /** What of a failure is told: enough to find a mistake, nothing of the token. */
 const words: ReadonlyMap<string, string> = new Map([
   ['ERR_JWT_EXPIRED', 'it has expired'],
-  ['ERR_JWT_CLAIM_VALIDATION_FAILED', 'one of its times is wrong or not reached yet'],
-  ['ERR_JWS_SIGNATURE_VERIFICATION_FAILED', 'its signature is wrong'],
-  ['ERR_JOSE_ALG_NOT_ALLOWED', 'its signature algorithm is not taken here'],
-  ['ERR_JWKS_NO_MATCHING_KEY', 'no key of the issuer fits it'],
-  ['ERR_JWKS_MULTIPLE_MATCHING_KEYS', 'it does not say which key of the issuer it was signed with'],
+  ['ERR_JWT_CLAIM_VALIDATION_FAILED', 'one of its times is not valid, or in the future'],
+  ['ERR_JWS_SIGNATURE_VERIFICATION_FAILED', 'its signature is not valid'],
+  ['ERR_JOSE_ALG_NOT_ALLOWED', 'its signature algorithm is not accepted'],
+  ['ERR_JWKS_NO_MATCHING_KEY', 'no key of the issuer matches it'],
+  ['ERR_JWKS_MULTIPLE_MATCHING_KEYS', 'it does not name the key of the issuer that signed it'],
 ])
 
 // What a token says → who it is, or why it is not good here. One place for JWTs and for what an issuer tells of other tokens.
@@ -167,12 +167,12 @@ type Claims = Readonly<Record<string, unknown>>
 /** A principal, or what is wrong with the token in the words that its bearer is told. */
 export function principalFromClaims(claims: Claims, { issuer, audiences, now }: Expected): Principal | string {
   const { iss, sub, exp, nbf } = claims
-  if (iss !== issuer) return 'it is of another issuer'
-  if (!namesOneOf(claims['aud'], audiences)) return 'it was made for another audience'
+  if (iss !== issuer) return 'it has another issuer'
+  if (!namesOneOf(claims['aud'], audiences)) return 'it has another audience'
   // Without a subject all users of a client would be one.
-  if (typeof sub !== 'string' || sub === '') return 'it names no subject'
+  if (typeof sub !== 'string' || sub === '') return 'it has no subject'
   // Whoever cannot check the proof that belongs to it must not take such a token as one of a bearer (RFC 9449 §7.1).
-  if (claims['cnf'] !== undefined) return 'it is bound to a key, and only bearer tokens are taken here'
+  if (claims['cnf'] !== undefined) return 'it is bound to a key, but only bearer tokens are accepted'
   if (exp !== undefined && !(typeof exp === 'number' && exp * 1000 + skewMs > now)) return 'it has expired'
   if (nbf !== undefined && !(typeof nbf === 'number' && nbf * 1000 - skewMs <= now)) return 'it is not valid yet'
   const expiresAt = exp === undefined ? undefined : exp * 1000
@@ -215,7 +215,7 @@ export async function issuerAddress(issuer: string, member: 'jwks_uri' | 'intros
     try {
       const metadata = await fetchJson(url)
       if (metadata['issuer'] !== issuer)
-        throw new IssuerError(`The metadata at ${clip(url)} is of another issuer: ${clip(String(metadata['issuer']))}`)
+        throw new IssuerError(`The metadata at ${clip(url)} names another issuer: ${clip(String(metadata['issuer']))}`)
       return checked(metadata[member], member, url)
     } catch (error) {
       failure = error
@@ -226,7 +226,7 @@ export async function issuerAddress(issuer: string, member: 'jwks_uri' | 'intros
 
 function checked(address: unknown, member: string, url: string): string {
   if (typeof address === 'string' && URL.canParse(address) && carriesCredentials(new URL(address))) return address
-  throw new IssuerError(`The metadata at ${clip(url)} has no usable ${member}; name the address in the options of oauth`)
+  throw new IssuerError(`The metadata at ${clip(url)} has no valid ${member}; set the address in the options of oauth`)
 }
 
 /** JSON from an address that the author or the issuer they chose has named: bounded in time and size, no redirects. */
@@ -254,13 +254,13 @@ export async function fetchJson(url: string, request: JsonRequest = {}): Promise
       signal: AbortSignal.timeout(fetchLimits.ms),
     })
     text = await readText(response, fetchLimits.bytes)
-    if (!response.ok) throw new Error(`it answered with status ${response.status}`)
+    if (!response.ok) throw new Error(`it sent status ${response.status}`)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : 'the request failed'
     throw new IssuerError(`Cannot read ${clip(url)}: ${clip(why)}`, { cause })
   }
   const value = parsed(text)
-  if (!isRecord(value)) throw new IssuerError(`What ${clip(url)} answered is no JSON object`)
+  if (!isRecord(value)) throw new IssuerError(`The response of ${clip(url)} is not a JSON object`)
   return value
 }
 
@@ -278,7 +278,7 @@ async function readText(response: Response, most: number): Promise<string> {
   let bytes = 0
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length
-    if (bytes > most) throw new Error(`its answer is longer than ${most} bytes`)
+    if (bytes > most) throw new Error(`its response is longer than ${most} bytes`)
     text += decoder.decode(chunk, { stream: true })
   }
   return text + decoder.decode()

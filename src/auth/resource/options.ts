@@ -8,93 +8,135 @@ import { carriesCredentials } from '../addresses.ts'
 
 /** Options of a server whose tokens an authorization server issues. */
 export interface OAuthResourceOptions {
-  /** The authorization server whose tokens are taken: its issuer identifier, letter for letter as it calls itself. */
+  /**
+   * The authorization server whose tokens are accepted: its issuer identifier, exactly as it names itself. An https URL, or http on loopback.
+   * @pattern ^https://[^?#@\s]+$|^http://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(/[^?#\s]*)?$
+   * @example https://login.example.com
+   */
   readonly issuer: string
-  /** The URL by which clients reach this server. Default, on loopback: the listener's own. */
+  /**
+   * The URL by which clients reach this server. By default, on loopback, the listener's own.
+   * @pattern ^https://[^?#@\s]+$|^http://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(/[^?#\s]*)?$
+   * @example https://mcp.example.com/mcp
+   */
   readonly resource?: string
-  /** What a token may name as its audience. Default: the resource. */
+  /** The audiences that a token may name. By default the resource. */
   readonly audience?: string | readonly string[]
-  /** Scopes that every request needs. */
+  /**
+   * Scopes that every request needs.
+   * @default []
+   * @pattern ^[\x21\x23-\x5b\x5d-\x7e]{1,255}$
+   * @example ["tickets"]
+   */
   readonly scopes?: readonly string[]
-  /** Scopes named in the public metadata, from which clients choose what to ask for. Default: `scopes`. */
+  /**
+   * Scopes in the public metadata, from which clients choose what to request. By default those of `scopes`.
+   * @pattern ^[\x21\x23-\x5b\x5d-\x7e]{1,255}$
+   */
   readonly scopesSupported?: readonly string[]
-  /** Where the issuer's keys are. Default: where its metadata says. */
+  /**
+   * The URL of the issuer's keys. By default the one in the issuer's metadata.
+   * @pattern ^https://|^http://(localhost|127(\.\d{1,3}){3}|\[::1\])([:/]|$)
+   */
   readonly jwksUri?: string
-  /** Signatures that are taken. Default: RSA, ECDSA and EdDSA. */
+  /**
+   * Signature algorithms that are accepted. By default RSA, ECDSA and EdDSA.
+   * @minItems 1
+   * @example ["RS256", "ES256"]
+   */
   readonly algorithms?: readonly string[]
-  /** Ask the issuer about each token (RFC 7662) instead of reading it: for tokens that are no JWTs, or can be revoked. */
+  /** Asks the issuer about each token (RFC 7662) instead of reading it: for tokens that are not JWTs, or that can be revoked. */
   readonly introspection?: IntrospectionOptions
-  /** Verify tokens in your own way instead: give who it is, or nothing for a token that is not good here. */
+  /** Verifies tokens in your own way instead: return who the caller is, or nothing for a token that is not valid here. */
   readonly verify?: VerifyToken
-  /** The longest time for which a token that was good counts as good without another look. Default 5m; 30s unless it is a JWT. */
+  /** How long a verified token is accepted without another look. By default 5 minutes, or 30 seconds if tokens are not read as JWTs. */
   readonly cache?: Duration
 }
 
 /** Options for tokens that only their issuer can read (RFC 7662). */
 export interface IntrospectionOptions {
-  /** Default: where the issuer's metadata says. */
+  /**
+   * The introspection endpoint. By default the one in the issuer's metadata.
+   * @pattern ^https://[^?#@\s]+$|^http://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(/[^?#\s]*)?$
+   */
   readonly endpoint?: string
-  /** By which this server makes itself known to the issuer. */
+  /**
+   * The client id by which the issuer knows this server.
+   * @minLength 1
+   */
   readonly clientId: string
-  /** With which this server identifies itself to the authorization server. */
+  /**
+   * The client secret of this server at the issuer.
+   * @minLength 1
+   * @example ${CLIENT_SECRET}
+   */
   readonly clientSecret: string
 }
 
-/** The function must see to it that the token was made for `resource`, and by whom. */
+/** Verifies a token in your own way. It must check that the token was issued for `resource`, and by whom. */
 export type VerifyToken = (
   token: string,
-  about: { readonly resource: string; readonly signal: AbortSignal },
+  about: {
+    /** The URL of this server, which the token must name as its audience. */
+    readonly resource: string
+    /** Aborted when the request is no longer waiting for the result. */
+    readonly signal: AbortSignal
+  },
 ) => Awaitable<VerifiedToken | undefined>
 
-/** What a verifier found out about a token that it accepts. */
+/** What `verify` returns about a token that it accepts. */
 export interface VerifiedToken {
-  /** The user, as the issuer names it. */
+  /** The user, as the issuer names them. */
   readonly subject: string
-  /** The program that acts for the user. */
+  /** The OAuth client that acts for the user. */
   readonly client?: string
-  /** What the token allows. Absent: nothing is said. */
+  /** The scopes of the token. Absent: none. */
   readonly scopes?: readonly string[]
-  /** Milliseconds since the epoch. */
+  /** When the token expires, in milliseconds since the epoch. Absent: never. */
   readonly expiresAt?: number
-  /** Default: the option `issuer`. */
+  /** The issuer of the token. Default: the option `issuer`. */
   readonly issuer?: string
-  /** All that the token says, for the author's own checks. */
+  /** All claims of the token, for your own checks in `ctx.principal`. */
   readonly claims?: Readonly<Record<string, unknown>>
 }
 
-/** What `oauth` made of the options. */
+/** The token verification that `oauth` returns. Pass it as `auth`. */
 export interface ResourceAuthorization {
+  /** The options, with defaults filled in. */
   readonly settings: Settings
-  /** Who has to hear of principals that are disconnected. */
+  /** Notified when principals are disconnected. */
   readonly disconnects: Disconnects
   /**
-   * Forgets the verified tokens of these principals and ends everything that is open for them: connections, sessions, streams and
-   * requests under way. Whoever has a token that is still valid may come back; make the token invalid first.
+   * Ends everything that is open for the principals that match (connections, sessions, streams and running requests) and forgets
+   * their verified tokens. A caller whose token is still valid can come back, so revoke the token first.
    * @example auth.disconnect(({ subject }) => subject === 'ann')
    */
   disconnect(matches: (principal: Principal) => boolean): void
 }
 
-/** The options of either way, completed by their defaults. */
+/** The options of `oauth`, with defaults filled in. */
 export interface Settings {
-  /** Letter for letter as the issuer calls itself. */
+  /** The issuer identifier, exactly as the issuer writes it. */
   readonly issuer: string
-  /** Whether the public metadata names the issuer. False: no authorization server gives these tokens. */
+  /** Whether the public metadata names the issuer. False if no authorization server issues the tokens. */
   readonly announced: boolean
+  /** The URL by which clients reach this server. Undefined: the address of the listener. */
   readonly resource: string | undefined
-  /** Empty: the resource. */
+  /** The audiences that a token may name. Empty: the resource. */
   readonly audiences: readonly string[]
+  /** Scopes that every request needs. */
   readonly scopes: readonly string[]
-  /** Named in the public metadata. */
+  /** The scopes in the public metadata. */
   readonly scopesSupported: readonly string[]
-  /** Where the issuer's keys are; undefined: where its metadata says. */
+  /** The URL of the issuer's keys. Undefined: as its metadata says. */
   readonly jwksUri: string | undefined
-  /** Signatures of any other algorithm are refused. */
+  /** The signature algorithms that are accepted. */
   readonly algorithms: readonly string[]
+  /** How the issuer is asked about a token. Undefined: tokens are verified by their signature. */
   readonly introspection: IntrospectionOptions | undefined
-  /** The author's own verification, in place of keys and introspection. */
+  /** Your own verification, used instead of keys and introspection. */
   readonly verify: VerifyToken | undefined
-  /** How long a verified token is not verified again. */
+  /** How long a verified token is accepted without another check, in milliseconds. */
   readonly cacheMs: number
 }
 
@@ -106,7 +148,7 @@ const unsafe = /^(?:none|hs\d*)$/i
 const standardAlgorithms = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
 
 /**
- * Takes bearer tokens of an OAuth 2.1 authorization server: `server.listen({ host, auth: oauth({ issuer, resource }) })`.
+ * Accepts bearer tokens of an OAuth 2.1 authorization server. Pass the result as `auth` to `listen`, `fetchWith` or an adapter.
  * @example
  * await server.listen({ auth: oauth({ issuer: 'https://login.example.com', scopes: ['tickets'] }) })
  */
@@ -116,12 +158,14 @@ export function oauth(options: OAuthResourceOptions): ResourceAuthorization {
   for (const [name, url] of Object.entries({ resource, jwksUri, 'introspection.endpoint': introspection?.endpoint }))
     if (url !== undefined) checkUrl(name, url)
   if (verify !== undefined && introspection !== undefined)
-    throw new TypeError('oauth: verify and introspection are two ways to the same end; give one')
+    throw new TypeError('oauth: verify and introspection exclude each other; give one of them')
   const bad = algorithms.find(algorithm => unsafe.test(algorithm))
   if (bad !== undefined || algorithms.length === 0)
-    throw new TypeError(`oauth: algorithms holds ${bad ?? 'nothing'}; name those by which your issuer signs, such as RS256`)
+    throw new TypeError(`oauth: algorithms contains ${bad ?? 'nothing'}; name the algorithms of your issuer, such as RS256`)
   if (introspection !== undefined && !(introspection.clientId && introspection.clientSecret))
-    throw new TypeError('oauth: introspection needs the clientId and clientSecret that the issuer knows this server by')
+    throw new TypeError(
+      'oauth: introspection needs the clientId and clientSecret under which this server is registered at the issuer',
+    )
   const scopesSupported = options.scopesSupported ?? scopes
   checkScopes([...scopes, ...scopesSupported], 'oauth')
   const cache = options.cache ?? (verify === undefined && introspection === undefined ? '5m' : '30s')
@@ -162,21 +206,20 @@ function checkUrl(name: string, value: string, where = 'oauth'): void {
     throw new TypeError(`${where}: ${name} must be a plain URL, without user, query and fragment`)
 }
 
-/**
- * Principals that may call no longer. One place tells all who remember them: verified tokens are forgotten, and what is open for them
- * (connections, sessions, streams, requests under way) ends.
- */
+/** Selects principals. */
 type MatchesPrincipal = (principal: Principal) => boolean
 
+/** Notifies everything that holds connections of principals that may no longer call. */
 class Disconnects {
   readonly #listeners = new Set<(matches: MatchesPrincipal) => void>()
 
-  /** Called in the order in which they came, until the returned function is called. */
+  /** Adds a listener. The returned function removes it. */
   listen(listener: (matches: MatchesPrincipal) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
+  /** Ends everything that is open for the principals that match. */
   announce(matches: MatchesPrincipal): void {
     for (const listener of [...this.#listeners]) listener(matches)
   }

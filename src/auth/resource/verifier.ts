@@ -45,9 +45,9 @@ function ownVerifier(verify: VerifyToken, { settings, resource, clock }: Verifie
     const cancel = clock.setTimeout(() => stop.abort(), verifyMs, true)
     try {
       const found = await Promise.race([verify(token, { resource: resource(), signal: stop.signal }), late])
-      if (found === undefined) return 'it is not known here'
+      if (found === undefined) return 'it is not known'
       const { subject, issuer = settings.issuer, client, scopes = [], expiresAt, claims } = found
-      if (typeof subject !== 'string' || subject === '') return 'it names no subject'
+      if (typeof subject !== 'string' || subject === '') return 'it has no subject'
       if (expiresAt !== undefined && expiresAt + skewMs <= clock.now()) return 'it has expired'
       return toPrincipal({ issuer, subject, client, scopes, expiresAt, claims })
     } finally {
@@ -86,7 +86,7 @@ function introspectionVerifier(options: Introspection): Verifier {
     if (answer['active'] !== true) return 'it is not active'
     const { token_type: type } = answer
     // Refresh tokens can be active too, and those that need a proof are no bearer's.
-    if (type !== undefined && !(typeof type === 'string' && type.toLowerCase() === 'bearer')) return 'it is no bearer token'
+    if (type !== undefined && !(typeof type === 'string' && type.toLowerCase() === 'bearer')) return 'it is not a bearer token'
     return principalFromClaims({ ...answer, iss: answer['iss'] ?? issuer }, { issuer, audiences: audiences(), now: clock.now() })
   }
 }
@@ -196,7 +196,7 @@ class QuestionSlots {
 
   #wait(own: Address): Promise<void> {
     if (own.waiting.length >= mostWaitingOfAddress || this.#waiting >= mostWaiting)
-      throw new IssuerError(`${own.waiting.length} tokens from this address wait to be asked about already`)
+      throw new IssuerError(`${own.waiting.length} tokens from this address already wait for introspection`)
     this.#waiting++
     return new Promise(resolve => own.waiting.push(resolve))
   }

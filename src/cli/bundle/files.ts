@@ -61,7 +61,7 @@ export function bundleFiles(facts: PackageFacts, included: readonly string[] = [
     })
   }
   if (!found.files.has(facts.entry))
-    throw new CliError(`${clip(facts.entry)} is not among the files of the package`, 'Add it to "files" in package.json')
+    throw new CliError(`"files" in package.json does not include ${clip(facts.entry)}`, `Add ${clip(facts.entry)} to "files"`)
   return { ...found, leftOut }
 }
 
@@ -70,9 +70,9 @@ function wishedFile(root: string, path: string): string {
   const plain = path.replaceAll('\\', '/').replace(/^\.\//, '')
   const place = join(root, plain)
   const stat = lstatSync(place, { throwIfNoEntry: false })
-  if (stat?.isFile() !== true) throw new CliError(`--include: there is no file ${clip(path)} in the package`, 'Correct the path')
+  if (stat?.isFile() !== true) throw new CliError(`--include: the package has no file ${clip(path)}`, 'Correct the path')
   if (!realpathSync(place).startsWith(`${realpathSync(root)}${sep}`))
-    throw new CliError(`--include: ${clip(path)} lies outside of the package`, 'Put it into the package')
+    throw new CliError(`--include: ${clip(path)} is outside the package`, 'Move it into the package')
   return plain
 }
 
@@ -81,8 +81,8 @@ function secretsWanted(paths: readonly string[]): CliError {
   const shown = paths.slice(0, 10).map(path => clip(path, 120))
   const more = paths.length > shown.length ? ` and ${paths.length - shown.length} more` : ''
   return new CliError(
-    `The bundle would hold what looks like secrets: ${shown.join(', ')}${more}. Nothing was written`,
-    `Leave them out of "files" or name them in .mcpbignore; one that is no secret: --include ${shown[0]}`,
+    `The bundle would contain files whose names look like secrets: ${shown.join(', ')}${more}. Nothing was written`,
+    `Remove them from "files" or list them in .mcpbignore. If a file is not a secret, pass --include ${shown[0]}`,
   )
 }
 
@@ -103,8 +103,8 @@ function walk(folder: string, prefix: string, found: { readonly files: Map<strin
     }
     if (found.files.size > mostFiles || found.bytes > mostBytes)
       throw new CliError(
-        `The bundle would have more than ${mostFiles} files or ${mostBytes >> 20} MiB`,
-        'Leave some out: name them in .mcpbignore',
+        `The bundle would have more than ${mostFiles} files or ${mostBytes >> 20} MiB (the limit)`,
+        'List files that the server does not need in .mcpbignore',
       )
   }
 }
@@ -142,8 +142,8 @@ function importedFiles(root: string, entry: string): readonly string[] {
       const inside = relative(root, file).replaceAll('\\', '/')
       if (inside.startsWith('../'))
         throw new CliError(
-          `${clip(path)} imports ${clip(specifier)}, which lies outside of the package`,
-          'Put it into the package, or make a dependency of it',
+          `${clip(path)} imports ${clip(specifier)}, which is outside the package`,
+          'Move it into the package, or make it a dependency',
         )
       found.add(inside)
     }
@@ -180,10 +180,7 @@ function dependenciesOf({ root, dependencies }: PackageFacts): readonly Dependen
   for (let next = open.shift(); next !== undefined; next = open.shift()) {
     const { name, from, needed } = next
     if (!isPackageName(name))
-      throw new CliError(
-        `The dependency "${clip(name)}" has a name that npm does not take`,
-        'Correct "dependencies" in package.json',
-      )
+      throw new CliError(`"${clip(name)}" is not a valid npm package name`, 'Correct "dependencies" in package.json')
     const folder = installed(name, from)
     if (folder === undefined) {
       if (needed) throw new CliError(`The dependency ${clip(name)} is not installed`, 'Run npm install')
@@ -205,8 +202,8 @@ function filesOf(name: string, folder: string, files: unknown): (path: string) =
   if (folder.split(sep).includes('node_modules')) return () => true
   if (!Array.isArray(files))
     throw new CliError(
-      `The dependency ${clip(name)} is a link to ${clip(folder, 200)}, whose package.json lists no files`,
-      'Add "files" to that package.json, or install the package itself',
+      `The dependency ${clip(name)} is a link to ${clip(folder, 200)}, and the package.json there has no "files"`,
+      'Add "files" to that package.json, or install the package instead of linking it',
     )
   return wantedBy([...files.filter(word => typeof word === 'string'), 'package.json', 'LICENSE*'])
 }

@@ -22,9 +22,9 @@ interface ManifestInput {
 /** The manifest of a bundle. Throws where package.json lacks what it must say. */
 export function manifestOf({ facts, offer, variables, args }: ManifestInput): Record<string, unknown> {
   const { author, description } = facts
-  if (author === undefined) throw new CliError('package.json names no author, and a bundle must', 'Add it: "author": "…"')
+  if (author === undefined) throw new CliError('package.json has no "author", which a bundle requires', 'Add it: "author": "…"')
   if (description === undefined)
-    throw new CliError('package.json has no description, and a bundle must', 'Add it: "description": "…"')
+    throw new CliError('package.json has no "description", which a bundle requires', 'Add it: "description": "…"')
   return given({
     manifest_version: manifestVersion,
     name: facts.name,
@@ -94,16 +94,17 @@ export function serverJson({ facts, offer, variables, remotes, bundle }: ServerJ
   if (mcpName === undefined || !namePattern.test(mcpName) || mcpName.length > 200)
     throw new CliError(
       mcpName === undefined
-        ? 'package.json has no mcpName, by which the registry knows the server'
-        : `The mcpName ${clip(mcpName)} is none`,
+        ? 'package.json has no "mcpName", the name of the server in the registry'
+        : `"mcpName" in package.json is not a valid registry name: ${clip(mcpName)}`,
       'Add it: "mcpName": "io.github.you/notes"',
     )
-  if (description === undefined) throw new CliError('package.json has no description', 'Add it: "description": "…"')
+  if (description === undefined)
+    throw new CliError('package.json has no "description", which server.json requires', 'Add it: "description": "…"')
   const packages = packagesOf(facts, variables, bundle)
   if (packages.length === 0 && remotes.length === 0)
     throw new CliError(
-      `${clip(facts.name)} can be had nowhere: its package is private or has no "bin", and neither --remote nor --mcpb-url is given`,
-      'Give package.json a "bin", or the address where it is served: --remote https://host/mcp',
+      `server.json would not say where to get ${clip(facts.name)}: the package is private or has no "bin", and --remote and --mcpb-url are missing`,
+      'Add "bin" to package.json, or pass the address of the server: --remote https://host/mcp',
     )
   return given({
     $schema: serverSchema,
@@ -166,6 +167,6 @@ export interface BundleVariable {
 /** Reads `NAME` or `NAME=what it is`. */
 export function variableOf(word: string): BundleVariable {
   const [, name = '', about] = /^([A-Za-z_]\w*)(?:=(.*))?$/s.exec(word) ?? []
-  if (name === '') throw new TypeError(`${clip(word)} is no variable: write NAME, or NAME=what it is`)
-  return { name, about: about ?? `The value of ${name}`, secret: isSecretName(name) || /key|pass|auth/i.test(name) }
+  if (name === '') throw new TypeError(`"${clip(word)}" is not a valid variable. Write NAME or NAME=description`)
+  return { name, about: about ?? `Value of ${name}`, secret: isSecretName(name) || /key|pass|auth/i.test(name) }
 }

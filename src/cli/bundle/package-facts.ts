@@ -52,7 +52,8 @@ export function packageFacts(file: string): PackageFacts {
   const path = resolve(file)
   const root = rootOf(dirname(path))
   if (!existsSync(path)) throw missing(file, root)
-  if (root === undefined) throw new CliError(`No package.json is above ${clip(file)}`, 'Make one: npm init')
+  if (root === undefined)
+    throw new CliError(`Neither the folder of ${clip(file)} nor a folder above it has a package.json`, 'Create one: npm init')
   const of = packageIn(root)
   const { engines, bugs, files, keywords, dependencies } = of
   return {
@@ -83,7 +84,7 @@ export function mainFile(): string {
   const root = rootOf(process.cwd())
   const { main } = root === undefined ? {} : packageIn(root)
   if (root === undefined || typeof main !== 'string')
-    throw new CliError('No server is named', 'Name its file, or write it as "main" in package.json')
+    throw new CliError('The server file is missing', 'Pass the file of the server, or set "main" in package.json')
   return relative('.', join(root, main))
 }
 
@@ -91,7 +92,10 @@ export function mainFile(): string {
 function missing(file: string, root: string | undefined): CliError {
   const { scripts } = root === undefined ? {} : packageIn(root)
   const builds = isRecord(scripts) && scripts['build'] !== undefined && /\.[cm]?js$/.test(file)
-  return new CliError(`There is no file ${clip(file)}`, builds ? 'Make it: npm run build' : 'Name the file of the server')
+  return new CliError(
+    `The file ${clip(file)} does not exist`,
+    builds ? 'Build it: npm run build' : 'Pass the path of the server file',
+  )
 }
 
 /** Asks the server, as any client would. */
@@ -140,7 +144,7 @@ function text(value: unknown): string | undefined {
 /** A member that package.json must have. */
 function needed(value: unknown, member: string): string {
   const found = text(value)
-  if (found === undefined) throw new CliError(`package.json has no ${member}`, `Add it: "${member}": "…"`)
+  if (found === undefined) throw new CliError(`package.json has no "${member}"`, `Add it: "${member}": "…"`)
   return found
 }
 
@@ -182,7 +186,7 @@ export function isPackageName(name: string): boolean {
 function checkedName(name: string): string {
   if (isPackageName(name)) return name
   throw new CliError(
-    `package.json has the name "${clip(name)}", which npm does not take`,
+    `"name" in package.json is not a valid npm package name: "${clip(name)}"`,
     'Write "name": "notes", or "@you/notes"',
   )
 }
@@ -190,5 +194,5 @@ function checkedName(name: string): string {
 /** The version, or a failure that shows what one looks like. */
 function checkedVersion(text: string): string {
   if (text.length <= 128 && version.test(text)) return text
-  throw new CliError(`package.json has the version "${clip(text)}", which is none`, 'Write "version": "1.2.3"')
+  throw new CliError(`"version" in package.json is not a valid version: "${clip(text)}"`, 'Write "version": "1.2.3"')
 }

@@ -179,7 +179,7 @@ describe('an MCPB bundle', () => {
     await expect(bundle('--mcpb', join(folder, 'x.mcpb'))).rejects.toMatchObject({ message: /names no author/, fix: /"author"/ })
     await notes({ dependencies: { absent: '1' } }).catch(() => {})
     await expect(bundle('--mcpb', join(folder, 'x.mcpb'))).rejects.toMatchObject({ message: /absent is not installed/ })
-    await expect(bundle()).rejects.toMatchObject({ message: 'Say what to make' })
+    await expect(bundle()).rejects.toMatchObject({ message: 'Nothing to write: neither --mcpb nor --server-json is given' })
   })
 })
 
@@ -201,7 +201,7 @@ describe('server.json', () => {
       'NOTES_TOKEN',
     )
     const document = JSON.parse(await readFile(out, 'utf8'))
-    const variables = [{ name: 'NOTES_TOKEN', description: 'The value of NOTES_TOKEN', isRequired: true, isSecret: true }]
+    const variables = [{ name: 'NOTES_TOKEN', description: 'Value of NOTES_TOKEN', isRequired: true, isSecret: true }]
     expect(document).toMatchObject({
       $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
       name: 'io.github.me/notes',

@@ -38,27 +38,27 @@ export const bundle: Verb = (command, io) => {
   command
     .argument(
       '[file]',
-      'the server: exports it, or is a program that speaks on stdio; .js for a bundle (default: "main" of package.json)',
+      'the server: a file that exports it, or a program that speaks MCP over stdio; a bundle needs a .js file (default: "main" of package.json)',
     )
-    .option('--mcpb [file]', 'Write a bundle that hosts install (default: NAME-VERSION.mcpb)')
+    .option('--mcpb [file]', 'Write an MCPB bundle, which hosts can install (default: NAME-VERSION.mcpb)')
     .option('--server-json [file]', 'Write server.json for the registry (default: server.json)')
-    .option('--mcpb-url <url>', 'Where the bundle will be fetched: named in server.json, with its digest')
-    .option('--remote <url>', 'Where the server is served over HTTP: named in server.json', { repeated: true })
-    .option('--variable <NAME>', "A variable that the user has to give: NAME, or 'NAME=what it is'", {
+    .option('--mcpb-url <url>', 'Name this download address of the bundle in server.json, with its digest')
+    .option('--remote <url>', 'Name this HTTP address of the server in server.json', { repeated: true })
+    .option('--variable <NAME>', "Ask the user for this variable: NAME, or 'NAME=description'", {
       repeated: true,
       parse: variableOf,
     })
-    .option('--include <path>', 'Pack this file of the package, too, even if its name is that of a secret; one at a time', {
+    .option('--include <path>', 'Pack this file although its name looks like a secret', {
       repeated: true,
     })
-    .option('--force', 'Replace files that are there')
-    .option('--env <NAME>', 'A variable for the program while it is asked what it offers', { repeated: true })
+    .option('--force', 'Replace existing files')
+    .option('--env <NAME>', 'Pass an environment variable to the server while it is asked what it offers', { repeated: true })
     .note(
-      'Tools and prompts are those that the server lists when it is asked; name, version, author and the rest come from package.json.\nA bundle holds the "files" of package.json, else what the server imports, and its dependencies. It is listed before it is written.\nFiles with names of secrets (.env, *.pem, *.db, tokens, tapes …) are refused.',
+      'The server is started once and asked for its tools and prompts. Name, version, author and the rest come from package.json.\nA bundle contains the "files" of package.json (otherwise what the server imports) and the dependencies. Its content is listed before it is written.\nFiles whose names look like secrets (.env, *.pem, *.db, tokens, tapes …) are refused.',
     )
     .examples([
-      ['vivarium bundle dist/server.js --mcpb', 'a bundle with the dependencies that are installed'],
-      ['vivarium bundle server.js --server-json --remote https://host/mcp', 'for a server that is served'],
+      ['vivarium bundle dist/server.js --mcpb', 'Write a bundle, with the installed dependencies'],
+      ['vivarium bundle server.js --server-json --remote https://host/mcp', 'Write server.json for a server at an address'],
     ])
     .action<BundleOptions>(call => run(call, io))
 }
@@ -67,7 +67,8 @@ export const bundle: Verb = (command, io) => {
 async function run(call: VerbCall<BundleOptions>, io: Io): Promise<number> {
   const [file = mainFile()] = call.words
   const { mcpb, serverJson: registry } = call.options
-  if (mcpb === undefined && registry === undefined) throw new CliError('Say what to make', 'Write --mcpb, --server-json, or both')
+  if (mcpb === undefined && registry === undefined)
+    throw new CliError('Nothing to write: neither --mcpb nor --server-json is given', 'Pass --mcpb, --server-json, or both')
   const facts = packageFacts(file)
   // Before anything is started for it.
   const taken = [mcpb === true ? bundleName(facts) : mcpb, registry === true ? 'server.json' : registry].find(
@@ -77,10 +78,10 @@ async function run(call: VerbCall<BundleOptions>, io: Io): Promise<number> {
   const files = mcpb === undefined ? undefined : bundleFiles(facts, call.options.include)
   let offer: OfferFacts | undefined
   await withClient({ ...call, words: [file], options: { ...call.options, auth: false } }, io, async ({ client }) => {
-    offer = await asideOf(io).during('asking what it offers', offerFacts(client))
+    offer = await asideOf(io).during('asking the server for its tools and prompts', offerFacts(client))
     return 0
   })
-  if (offer === undefined) throw new CliError(`${clip(file)} did not say what it offers`, undefined, { exit: 4 })
+  if (offer === undefined) throw new CliError(`${clip(file)} did not list its tools and prompts`, undefined, { exit: 4 })
   return write({ facts, offer, files }, call.options, io)
 }
 
@@ -111,7 +112,10 @@ async function write({ facts, offer, files }: Parts, options: BundleOptions, io:
   }
   if (registry !== undefined) {
     if (mcpbUrl !== undefined && sha256 === undefined)
-      throw new CliError('--mcpb-url names a bundle, whose digest is not known', 'Make it in the same run: --mcpb')
+      throw new CliError(
+        '--mcpb-url needs the digest of the bundle, and no bundle is written',
+        'Write the bundle in the same run: --mcpb',
+      )
     const bundled = mcpbUrl === undefined || sha256 === undefined ? undefined : { url: mcpbUrl, sha256 }
     const path = registry === true ? 'server.json' : registry
     const document = serverJson({ facts, offer, variables, remotes: remote, bundle: bundled })
@@ -131,24 +135,24 @@ function show(path: string, { files, leftOut, bytes }: BundleFiles, { aside }: P
   const nameOf = (file: string): string | undefined =>
     /^(?:node_modules\/(?:@[^/]+\/)?[^/]+\/?)+/.exec(file)?.[0].replace(/\/$/, '')
   const groups = Map.groupBy(files.keys(), file => nameOf(file) ?? '')
-  aside.note(`${path} will hold ${files.size + 1} files, ${sizeText(bytes)}:`)
+  aside.note(`${path} will contain ${files.size + 1} files, ${sizeText(bytes)}:`)
   for (const file of ['manifest.json', ...(groups.get('') ?? [])]) aside.note(`  ${file}`)
   for (const [name, inside] of groups) if (name !== '') aside.note(`  ${name} (${inside.length} files)`)
-  for (const file of leftOut) aside.warn(`  left out, its name is that of a secret: ${file}`)
+  for (const file of leftOut) aside.warn(`  left out, because its name looks like a secret: ${file}`)
 }
 
 /** A file that exports its server is served by the command of this package, which is then a dependency. */
 function argumentsOf({ file, entry, dependencies, builds }: PackageFacts): readonly string[] {
   if (!/\.[cm]?js$/.test(entry))
     throw new CliError(
-      `${clip(entry)} is no JavaScript, and hosts start bundles with a Node of their own`,
-      builds ? `npm run build, then name the .js file that it makes` : 'Compile it, and name the .js file',
+      `${clip(entry)} is not a JavaScript file, and hosts run bundles with a Node that may not run TypeScript`,
+      builds ? 'Run npm run build, then pass the .js file that it writes' : 'Compile it, then pass the .js file',
     )
   const place = `\${__dirname}/${entry}`
   if (!exportsServer(file)) return [place]
   if (!dependencies.includes('vivarium'))
     throw new CliError(
-      `${clip(entry)} exports a server, and vivarium that serves it is no dependency`,
+      `${clip(entry)} exports a server, but vivarium, which serves it, is not a dependency of the package`,
       'Run npm install vivarium',
     )
   return [`\${__dirname}/node_modules/vivarium/bin/vivarium.mjs`, 'serve', place, '--stdio']
@@ -166,7 +170,7 @@ function checkedEntry(path: string): string {
   const parts = path.split('/')
   const fine = parts.every(part => part !== '' && part !== '.' && part !== '..') && !/[\\\p{Cc}\p{Cf}]|^[a-z]:/iu.test(path)
   if (fine) return path
-  throw new CliError(`"${clip(path)}" cannot be the path of a file in a bundle`, 'Rename the file')
+  throw new CliError(`A bundle cannot contain a file with the path "${clip(path)}"`, 'Rename the file')
 }
 
 /** The first day that a zip can name. */
@@ -189,7 +193,7 @@ function isThere(path: string): boolean {
 
 /** The failure for a file that would be overwritten. */
 function alreadyThere(path: string): CliError {
-  return new CliError(`There is a file ${clip(path, 200)} already`, 'Name another one, or replace it with --force')
+  return new CliError(`The file ${clip(path, 200)} already exists`, 'Choose another name, or replace it with --force')
 }
 
 /** Replaced as a whole: of a link the link, not what it leads to. */

@@ -7,7 +7,14 @@ import { dataReference } from '../../features/reliability/data-references/messag
 import { clip } from '../../jsonrpc/limits.ts'
 import { given } from '../../jsonrpc/message.ts'
 import { givenArguments, missingArguments, signature } from '../arguments.ts'
-import { type ConnectingOptions, connectingOptions, milliseconds, type OpenedTarget, withClient } from '../connecting.ts'
+import {
+  type ConnectingOptions,
+  connectingOptions,
+  milliseconds,
+  type OpenedTarget,
+  targetAbout,
+  withClient,
+} from '../connecting.ts'
 import { CliError, type Io } from '../io.ts'
 import { gather } from '../lists.ts'
 import { rememberOffers } from '../offers.ts'
@@ -38,26 +45,26 @@ interface CallOptions extends ConnectingOptions, QuestionOptions {
 /** `vivarium call`. */
 export const call: Verb = (command, io) => {
   command
-    .argument('[target]', 'the server')
-    .argument('[tool]', 'the tool')
-    .argument('[words...]', 'key=value, key:=JSON, @file.json, or - for JSON on standard input')
-    .option('--json <object>', 'All arguments as JSON')
-    .option('--output <file>', 'Save the result: its bytes, what it refers to, or its text')
-    .option('--key <key>', 'Idempotency key: made again under the same one it is not done twice')
-    .option('--budget <units>', 'The most that it may cost', { parse: count })
-    .option('--budget-time <time>', 'The longest that the server may take: 30s', { parse: milliseconds })
-    .option('--intent <sentence>', 'What it is for, told to the server')
-    .option('--task', 'As a task, where the tool may run as one')
+    .argument('[target]', targetAbout)
+    .argument('[tool]', 'the name of the tool')
+    .argument('[arguments...]', 'key=value, key:=JSON, @file.json, or - to read JSON from standard input')
+    .option('--json <object>', 'Pass all arguments as one JSON object, including ones that the schema does not list')
+    .option('--output <file>', 'Save the result to a file: image, audio, resource, referenced data or text')
+    .option('--key <key>', 'Send an idempotency key: a repeated call with the same key runs once')
+    .option('--budget <units>', 'Limit what the call may cost', { parse: count })
+    .option('--budget-time <time>', 'Limit how long the server may take: 30s', { parse: milliseconds })
+    .option('--intent <sentence>', 'Tell the server what the call is for')
+    .option('--task', 'Run the call as a task, if the tool supports it')
   connectingOptions(askOptions(command))
     .note(
-      'Values become what the schema of the tool says: numbers, true and false, lists by commas or by repeating the key, objects by\ndots (point.x=1) or as JSON. key:=JSON is JSON whatever the schema says.\n--json sends what the schema does not list, too.',
+      "Values are converted to the types of the tool's schema: numbers, true and false, lists (tags=a,b or tags=a tags=b) and objects (point.x=1, or JSON). key:=JSON is always JSON.",
     )
     .examples([
-      ['vivarium call ./server.ts add a=2 b=3', 'numbers, because the schema says so'],
-      [`vivarium call https://example.com/mcp search --json '{"query": "tea"}'`, 'exact arguments'],
-      ['echo \'{"path": "/tmp"}\' | vivarium call files list_directory -', 'arguments from a pipe'],
-      ['vivarium call ./server.ts chart --output chart.png', 'save an image'],
-      ['vivarium call add a=1 b=2 -- node server.js', 'a program stands last'],
+      ['vivarium call ./server.ts add a=2 b=3', 'Pass numbers: the schema says that a and b are numbers'],
+      [`vivarium call https://example.com/mcp search --json '{"query": "tea"}'`, 'Pass the arguments as JSON'],
+      ['echo \'{"path": "/tmp"}\' | vivarium call files list_directory -', 'Read the arguments from a pipe'],
+      ['vivarium call ./server.ts chart --output chart.png', 'Save an image'],
+      ['vivarium call add a=1 b=2 -- node server.js', 'Call a tool of a program, which goes last'],
     ])
     .action<CallOptions>(call => run(call, io))
 }
@@ -66,7 +73,7 @@ export const call: Verb = (command, io) => {
 function count(text: string): number {
   const value = Number(text)
   if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value
-  throw new TypeError(`${clip(text)} is no number of units`)
+  throw new TypeError(`${clip(text)} is not a number of units. Write a number from 0 up`)
 }
 
 /** Opens the server, calls the tool, and adds to a failure what nobody answered. */
@@ -92,7 +99,8 @@ async function callOn(
   io: Io,
   { declined, screen }: ServerQuestions,
 ): Promise<number> {
-  if (name === undefined) throw new CliError('No tool is named', `${listCommand(again, 'tools')} shows them`)
+  if (name === undefined)
+    throw new CliError('The name of the tool is missing', `Run ${listCommand(again, 'tools')} to see the tools`)
   const { options } = typed
   const printer = printerOf(io)
   const tools = await gather(client.tools())
@@ -102,7 +110,7 @@ async function callOn(
   const missing = missingArguments(tool.inputSchema, args)
   if (missing.length > 0)
     throw new CliError(
-      `${clip(name)} needs ${missing.map(each => clip(each)).join(', ')}`,
+      `${clip(name)} requires the ${missing.length === 1 ? 'argument' : 'arguments'} ${missing.map(each => clip(each)).join(', ')}`,
       signature(clip(name), tool.inputSchema),
     )
   const progress = createProgress(io)
@@ -134,8 +142,8 @@ function toolNamed(tools: readonly Tool[], name: string): Tool {
   const tool = tools.find(each => each.name === name)
   if (tool !== undefined) return tool
   const names = tools.map(each => each.name)
-  const fix = meantText(name, names) ?? `It has ${brief(names.join(', '), 300)}`
-  throw new CliError(`The server has no tool ${clip(name)}`, tools.length === 0 ? 'It has none at all' : fix)
+  const fix = meantText(name, names) ?? `Its tools are ${brief(names.join(', '), 300)}`
+  throw new CliError(`The server has no tool ${clip(name)}`, tools.length === 0 ? 'It has no tools' : fix)
 }
 
 /** What printing a result needs beside it. */
@@ -190,9 +198,13 @@ function isSame(text: string, structured: unknown): boolean {
 /** The failure for a tool that reports an error. */
 function toolError(name: string, { text, problem }: ToolOutcome): CliError {
   const said = problem === undefined ? text : problem.message
-  return new CliError(`${clip(name)} failed: ${brief(said === '' ? 'it does not say why' : said, 600)}`, problem?.suggestion, {
-    exit: 5,
-  })
+  return new CliError(
+    `${clip(name)} failed: ${brief(said === '' ? 'the server does not say why' : said, 600)}`,
+    problem?.suggestion,
+    {
+      exit: 5,
+    },
+  )
 }
 
 /** A call that was refused because nobody answered says so itself; what would have answered is told with it. */
@@ -214,7 +226,7 @@ async function saveBlocks(file: string, blocks: readonly ContentBlock[], client:
   const binary = blocks.flatMap(block => (block.type === 'image' || block.type === 'audio' ? [block.data] : embedded(block)))
   const [first, ...others] = binary
   if (others.length > 0)
-    throw new CliError(`There are ${binary.length} files in the result, and --output names one`, 'Take --format json')
+    throw new CliError(`The result contains ${binary.length} files, but --output saves only one`, 'Use --format json')
   if (first !== undefined) return saveFile(file, Buffer.from(first, 'base64'))
   return saveFile(file, blocks.map(block => (block.type === 'text' ? block.text : '')).join('\n'))
 }

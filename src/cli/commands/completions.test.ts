@@ -32,7 +32,7 @@ const words = (lines: readonly string[]): readonly string[] => lines.map(line =>
 describe('the words', () => {
   test('verbs, options, their values, and names of configs that no shell would obey', async () => {
     const it = await place()
-    expect(await proposed(it, 'ca')).toEqual(['call\tCall a tool: vivarium call TARGET TOOL key=value …'])
+    expect(await proposed(it, 'ca')).toEqual(['call\tCall a tool'])
     expect(words(await proposed(it, 'he'))).toEqual(['help'])
     expect(words(await proposed(it, 'list', '--re'))).toEqual(['--revision'])
     expect(words(await proposed(it, 'list', '--revision', '2026'))).toEqual(['2026-07-28'])
@@ -142,5 +142,5 @@ describe.each(Object.entries(shells))('%s', (shell, ask) => {
 
 test('another shell is told which there are', async () => {
   const it = await trial({})
-  expect((await it.run(['completions', 'csh'])).err).toContain('There are bash, zsh, fish')
+  expect((await it.run(['completions', 'csh'])).err).toContain('Name one of bash, zsh, fish')
 })

@@ -19,17 +19,18 @@ export const completions: Verb = (command, io) => {
   command
     .argument('<shell>', 'bash, zsh or fish')
     .note(
-      'Verbs, options, their values and files are proposed, the servers of your config files, and of a server the tools, their\narguments, the resources and prompts: of an address at once, of a program or a file after it was listed or called, for a key starts nothing.',
+      'Tab completes verbs, options and their values, files, the servers of your config files, and the tools, arguments, resources and prompts of a server. A key press never starts a program: list or call a program or file once, and completions know what it offers.',
     )
     .examples([
-      ['vivarium completions bash >> ~/.bashrc', 'bash'],
-      ['vivarium completions zsh >> ~/.zshrc', 'zsh; or as a file _vivarium on the fpath'],
-      ['vivarium completions fish > ~/.config/fish/completions/vivarium.fish', 'fish'],
+      ['vivarium completions bash >> ~/.bashrc', 'Install for bash'],
+      ['vivarium completions zsh >> ~/.zshrc', 'Install for zsh (or write it to a file _vivarium on the fpath)'],
+      ['vivarium completions fish > ~/.config/fish/completions/vivarium.fish', 'Install for fish'],
     ])
     .action(async ({ words: [shell = ''], command: typed = [] }) => {
       if (shell === 'words') return words(typed, io)
       const known = shells.find(each => each === shell)
-      if (known === undefined) throw new CliError(`There are no completions for ${clip(shell)}`, `There are ${shells.join(', ')}`)
+      if (known === undefined)
+        throw new CliError(`There are no completions for ${clip(shell)}`, `Name one of ${shells.join(', ')}`)
       io.output.write(completionScripts[known])
       return 0
     })
@@ -114,11 +115,11 @@ async function wordsFor(before: readonly string[], current: string, io: Io): Pro
 
 /** The options that stand before a verb. */
 const general: readonly Word[] = [
-  { word: '--help', about: 'Print the help' },
+  { word: '--help', about: 'Print this help' },
   { word: '--version', about: 'Print the version' },
 ]
 /** The verb that commander itself has. */
-const help: Word = { word: 'help', about: 'The help of a verb' }
+const help: Word = { word: 'help', about: 'Print the help of a verb' }
 /** A verb, and what it is for. */
 const verbWord = ({ name, summary }: (typeof verbs)[number]): Word => ({ word: name, about: summary })
 
@@ -177,7 +178,7 @@ async function argumentWords(verb: string, shape: Shape, given: readonly string[
       return { words: (await offers())?.resources ?? [], files: false }
     case 'name':
       return { words: verb === 'prompt' ? ((await offers())?.prompts ?? []) : [], files: false }
-    case 'words': {
+    case 'arguments': {
       const found = await offers()
       const known = verb === 'prompt' ? found?.prompts : found?.tools
       const offer = known?.find(({ word }) => word === chosen)
@@ -206,7 +207,7 @@ async function serverWords(env: Io['env']): Promise<readonly Word[]> {
     for (const name of file.written.servers.keys()) found.set(name, (found.get(name) ?? new Set()).add(source))
   return [...found]
     .flatMap(([name, sources]) =>
-      [...sources].map(source => ({ word: sources.size === 1 ? name : `${source}:${name}`, about: `a server of ${source}` })),
+      [...sources].map(source => ({ word: sources.size === 1 ? name : `${source}:${name}`, about: `configured in ${source}` })),
     )
     .sort((one, two) => (one.word < two.word ? -1 : 1))
 }

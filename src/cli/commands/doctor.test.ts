@@ -24,7 +24,7 @@ async function wrongs({ run }: Trial, ...args: readonly string[]): Promise<reado
   const { code, out, err } = await run(['doctor', '--timeout', '4s', ...args])
   const lines = out.split('\n').filter(line => !line.startsWith('✓') && !/^\d{4}-/.test(line))
   // On a slow machine it says meanwhile that it waits, which is nothing wrong.
-  const errors = err.replace(/^.* does not answer yet: .*\n/gm, '')
+  const errors = err.replace(/^.* has not answered yet .*\n/gm, '')
   return [code, ...lines.map(line => line.trim()).filter(line => line !== ''), ...(errors === '' ? [] : [errors])]
 }
 
@@ -34,7 +34,7 @@ describe('programs', () => {
     const { code, out } = await run(['doctor', 'server.ts'])
     expect([code, out]).toEqual([
       0,
-      expect.stringMatching(/✓ open +It opens and speaks 2026-07-28\n2026-07-28 · 6 tools · 1 resource/),
+      expect.stringMatching(/✓ open +The server connects and speaks 2026-07-28\n2026-07-28 · 6 tools · 1 resource/),
     ])
   })
 
@@ -42,18 +42,18 @@ describe('programs', () => {
     const it = await trial({ 'run.sh': 'exit' })
     expect(await wrongs(it, '--', 'uvxx', 'x')).toEqual([
       4,
-      expect.stringMatching(/command +There is no program uvxx on the PATH/),
+      expect.stringMatching(/command +The PATH has no program uvxx/),
       expect.stringContaining('→ Install it'),
     ])
     expect(await wrongs(it, '--', './run.sh')).toEqual([
       4,
-      expect.stringContaining('may not be run'),
+      expect.stringContaining('is not executable'),
       expect.stringContaining('chmod +x'),
     ])
     chmodSync(join(it.folder, 'run.sh'), 0o755)
     expect(await wrongs(it, '--', 'node', 'missing.js')).toEqual([
       4,
-      expect.stringContaining('There is no file'),
+      expect.stringMatching(/The file \S+ does not exist/),
       expect.any(String),
     ])
     expect(await wrongs(it, '--', './')).toEqual([4, expect.stringContaining('is a folder'), expect.any(String)])
@@ -62,7 +62,7 @@ describe('programs', () => {
   test('a command that holds its arguments is told where they belong', async () => {
     const it = await trial({ '.mcp.json': JSON.stringify({ mcpServers: { a: { command: 'node /x/y.js' } } }) })
     const { out } = await it.run(['doctor', '.mcp.json', '--trust'])
-    expect(out).toContain('→ They belong in args: "command": "node", "args": ["/x/y.js"]')
+    expect(out).toContain('→ Move them to "args": "command": "node", "args": ["/x/y.js"]')
   })
 
   test('servers of a file are told in its order, however long each takes', async () => {
@@ -79,11 +79,11 @@ describe('programs', () => {
     })
     for (const verb of ['list', 'doctor'])
       expect((await it.run([verb, 'tickets.ts'])).err).toContain(
-        'tickets.ts listens on HTTP and exports no server\n  → Write: export',
+        'tickets.ts serves HTTP itself and does not export a server\n  → Write export',
       )
-    expect((await it.run(['list', 'one.ts'])).err).toMatch(/^vivarium: \S+one\.ts exports no server\n {2}→ Write: export/)
+    expect((await it.run(['list', 'one.ts'])).err).toMatch(/^vivarium: \S+one\.ts does not export a server\n {2}→ Write export/)
     expect((await it.run(['list', 'm.ts'])).err).toBe(
-      'vivarium: m.ts cannot be loaded: the package not-a-package is not installed\n  → npm install not-a-package\n',
+      'vivarium: m.ts cannot be loaded: the package not-a-package is not installed\n  → Run npm install not-a-package\n',
     )
   })
 
@@ -91,7 +91,7 @@ describe('programs', () => {
     const it = await trial({})
     expect(await wrongs(it, '--', 'node', plain, 'noise')).toEqual([
       0,
-      expect.stringMatching(/^! stdout +It writes on standard output what is no message: "Server is starting…"/),
+      expect.stringMatching(/^! stdout +The program writes other text than messages to standard output: "Server is starting…"/),
       expect.stringContaining('→ Log to standard error'),
     ])
   })
@@ -112,13 +112,15 @@ describe('programs', () => {
     const { code, out, err } = await it.run(['doctor', 'mcp.json', '--trust', '--timeout', '8s'], { env: { GITHUB_TOKEN: 'x' } })
     expect(code).toBe(4)
     const said = (name: string): string => new RegExp(`✗ ${name} .*\\n.*\\n`).exec(out)?.[0] ?? ''
-    expect(said('variable')).toMatch(/misses the variable GITHUB_TOKEN\n +→ This shell has it.* "env": \{ "GITHUB_TOKEN"/)
-    expect(said('package')).toMatch(/package not-a-package is not installed\n +→ npm install not-a-package/)
-    expect(said('http')).toMatch(/It serves HTTP.*\n +→ Use its address: http:\/\/localhost:3999\/mcp/)
-    expect(said('nothing')).toMatch(/answers nothing within 8 s\n +→ Is it a server over stdio.*--timeout/)
-    expect(said('framed')).toMatch(/frames messages by Content-Length.*\n +→ Write each message on a line/)
-    expect(said('crash')).toMatch(/fails as it starts: TypeError: .*\n +→ Mend it at .*crash\.mjs:2/)
-    expect(err).toContain('nothing does not answer yet: it has said nothing yet. Waiting up to 8 s')
+    expect(said('variable')).toMatch(
+      /The environment variable GITHUB_TOKEN is missing\n +→ Your shell sets it.* "env": \{ "GITHUB_TOKEN"/,
+    )
+    expect(said('package')).toMatch(/package not-a-package is not installed\n +→ Run npm install not-a-package/)
+    expect(said('http')).toMatch(/The program serves HTTP.*\n +→ Use its address, http:\/\/localhost:3999\/mcp/)
+    expect(said('nothing')).toMatch(/did not answer within 8 s\n +→ Check that it serves over stdio.*--timeout/)
+    expect(said('framed')).toMatch(/separates messages by Content-Length.*\n +→ Write each message on its own line/)
+    expect(said('crash')).toMatch(/fails when it starts: TypeError: .*\n +→ Fix the error at .*crash\.mjs:2/)
+    expect(err).toContain('nothing has not answered yet (no output so far). Waiting up to 8 s')
   })
 
   test('schemas, names and revisions that clients stumble over', async () => {
@@ -131,12 +133,12 @@ describe('programs', () => {
     expect(exit).toBe(1)
     for (const says of [
       /has 70 characters/,
-      /two words has characters beyond/,
+      /two words has characters other than/,
       /same has no description/,
-      /The tool name same stands twice/,
+      /The tool name same is listed twice/,
     ])
       expect(names.join('\n')).toMatch(says)
-    expect((await wrongs(it, '--', 'node', plain, 'old')).join('\n')).toContain('2024-11-05 is old')
+    expect((await wrongs(it, '--', 'node', plain, 'old')).join('\n')).toContain('speaks the old revision 2024-11-05')
   })
 })
 
@@ -147,17 +149,17 @@ describe('addresses', () => {
     const [, port = ''] = await until(/"port":(\d+)/)
     expect(await wrongs(it, `http://127.0.0.1:${port}/wrong`)).toEqual([
       4,
-      expect.stringContaining('Nothing serves at /wrong (HTTP 404)'),
+      expect.stringContaining('No MCP server answers at /wrong (HTTP 404)'),
       `→ Use http://127.0.0.1:${port}/mcp`,
     ])
     expect(await wrongs(it, `https://127.0.0.1:${port}/mcp`)).toEqual([
       4,
-      expect.stringContaining('It does not speak TLS'),
-      `→ Write http://127.0.0.1:${port}/mcp`,
+      expect.stringContaining('The server does not speak TLS'),
+      `→ Use http://127.0.0.1:${port}/mcp`,
     ])
     const page = await http((_, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html>'))
-    expect((await wrongs(it, page))[1]).toContain('There is a web page')
-    expect((await wrongs(it, 'http://nowhere.invalid/mcp'))[1]).toContain('There is no host nowhere.invalid')
+    expect((await wrongs(it, page))[1]).toContain('This is a web page')
+    expect((await wrongs(it, 'http://nowhere.invalid/mcp'))[1]).toContain('The host nowhere.invalid does not exist')
     const closed = await listening(createServer())
     expect((await wrongs(it, `http://127.0.0.1:${closed + 1}/mcp`))[0]).toBe(4)
   })
@@ -179,7 +181,7 @@ describe('addresses', () => {
     })
     expect(await wrongs(it, '--no-auth', `${url}/mcp`)).toEqual([
       3,
-      expect.stringContaining('It wants a sign-in at https://login.example.com, scopes mcp'),
+      expect.stringContaining('The server requires a sign-in at https://login.example.com, scopes mcp'),
       expect.stringContaining('→ Run vivarium list in a terminal'),
     ])
   })
@@ -187,11 +189,11 @@ describe('addresses', () => {
   test('a token that it wants, too many requests, and nothing at any path', async () => {
     const it = await trial({})
     const token = await http((_, res) => res.writeHead(401, { 'www-authenticate': 'Bearer' }).end())
-    expect((await wrongs(it, token)).join('\n')).toMatch(/^3\n.*It wants a token.*\n→ .*--bearer-env NAME/)
+    expect((await wrongs(it, token)).join('\n')).toMatch(/^3\n.*The server requires a token.*\n→ .*--bearer-env NAME/)
     const busy = await http((_, res) => res.writeHead(429, { 'retry-after': '30' }).end())
-    expect((await wrongs(it, busy)).join('\n')).toMatch(/^4\n.*asked too often.*\n→ Wait 30 s/)
+    expect((await wrongs(it, busy)).join('\n')).toMatch(/^4\n.*too many requests.*\n→ Retry after 30 s/)
     const empty = await http((_, res) => res.writeHead(404).end())
-    expect((await wrongs(it, empty)).join('\n')).toMatch(/^4\n.*Nothing serves at \/ \(HTTP 404\), nor at \/mcp, \/sse/)
+    expect((await wrongs(it, empty)).join('\n')).toMatch(/^4\n.*No MCP server answers at \/ \(HTTP 404\), nor at \/mcp, \/sse/)
   })
 
   test('a certificate that nobody trusts', async () => {
@@ -199,7 +201,7 @@ describe('addresses', () => {
     const port = await listening(createTls(certificate(), (_, res) => res.end()))
     expect(await wrongs(it, `https://127.0.0.1:${port}/mcp`)).toEqual([
       4,
-      expect.stringMatching(/tls +Nobody that this machine trusts/),
+      expect.stringMatching(/tls +The TLS certificate is not signed by an authority/),
       expect.stringContaining('NODE_EXTRA_CA_CERTS'),
     ])
   })
@@ -211,10 +213,10 @@ describe('addresses', () => {
     const { code, out } = await it.run(['doctor', `http://127.0.0.1:${port}/sse`])
     expect([code, out]).toEqual([
       0,
-      expect.stringMatching(/It opens and speaks[\s\S]*old pair of SSE[\s\S]*→ Use \S+\/mcp, where/),
+      expect.stringMatching(/The server connects and speaks[\s\S]*old HTTP\+SSE transport[\s\S]*→ Use \S+\/mcp, where/),
     ])
     const mute = await http(() => {})
-    expect((await wrongs(it, `${mute}/mcp`))[1]).toContain('says nothing within')
+    expect((await wrongs(it, `${mute}/mcp`))[1]).toContain('no response arrived within')
   })
 })
 
@@ -235,10 +237,10 @@ test('a config file: one line each, what is wrong with it, and names that collid
   const { code, out } = await it.run(['doctor', 'mcp.json', '--trust'])
   expect(code).not.toBe(0)
   expect(out).toMatch(/✓ one|! one/)
-  expect(out).toMatch(/✗ gone +There is no program no-such-program on the PATH/)
+  expect(out).toMatch(/✗ gone +The PATH has no program no-such-program/)
   expect(out).toMatch(/✗ secret +The variable NOT_SET_HERE is not set/)
   expect(out).toMatch(/- off +disabled/)
-  expect(out).toMatch(/! collision +The tool ping is offered by (one, two|two, one)/)
+  expect(out).toMatch(/! collision +Several servers offer a tool ping: (one, two|two, one)/)
   const json = JSON.parse((await it.run(['doctor', 'mcp.json', '--trust', '--format', 'json'])).out) as readonly {
     servers: readonly { server: string; works: boolean }[]
   }[]
@@ -256,14 +258,16 @@ test('paths of another system or from another folder, and JSON that only some pr
     'y.json': '{ "mcpServers": { "a": { "command": "node" "args": [] } } }',
   })
   const { out } = await it.run(['doctor', 'x.json', '--trust'])
-  expect(out).toMatch(/✗ win .*is a path of Windows/)
-  expect(out).toMatch(/✗ single +"C:\\new\\table.js" holds what JSON made of a single backslash\n +→ Write each one twice/)
-  expect(out).toMatch(/! config +line 3: there is a comma behind the last member.*\n +→ Remove it/)
+  expect(out).toMatch(/✗ win .*is a Windows path/)
+  expect(out).toMatch(
+    /✗ single +"C:\\new\\table.js" contains a control character, which JSON made of a single backslash\n +→ Double each backslash/,
+  )
+  expect(out).toMatch(/! config +line 3: a comma after the last member is not valid JSON\n +→ Remove it/)
   const deep = await it.run(['doctor', 'deep/mcp.json', '--trust'])
   expect(deep.out).toMatch(
-    /✗ near .*There is no file .*\n +→ It lies beside the config: write the whole path, \S+\/deep\/near\.js/,
+    /✗ near +The file \S+ does not exist\n +→ The file is in the folder of the config: write its full path, \S+\/deep\/near\.js/,
   )
-  expect((await it.run(['doctor', 'y.json'])).out).toMatch(/line 1: .*comma expected\n +→ Put one between/)
+  expect((await it.run(['doctor', 'y.json'])).out).toMatch(/line 1: .*comma expected\n +→ Put a comma between/)
 })
 
 test('without a target it looks at every config file there is', async () => {
@@ -273,10 +277,10 @@ test('without a target it looks at every config file there is', async () => {
   })
   const { code, out } = await it.run(['doctor'])
   expect(code).toBe(1)
-  expect(out).toMatch(/^project \.mcp\.json\n +✗ config +line 1: The file is no JSON/m)
+  expect(out).toMatch(/^project \.mcp\.json\n +✗ config +line 1: The file is not valid JSON/m)
   expect(out).toMatch(/^cursor \.cursor\/mcp\.json\n +✓ plain/m)
   // The folder is the home as well: one file is looked at once.
   expect(out.match(/^cursor/gm)).toHaveLength(1)
   const empty = await trial({})
-  expect((await empty.run(['doctor'])).err).toContain('No client on this machine has a config with servers')
+  expect((await empty.run(['doctor'])).err).toContain('No config file of an MCP client on this machine lists servers')
 })

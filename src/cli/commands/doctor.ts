@@ -17,12 +17,14 @@ import { useFile } from '../trust/consent.ts'
 
 /** `vivarium doctor`. */
 export const doctor: Verb = (command, io) => {
-  connectingOptions(command.argument('[target]', 'a server, or a config file; without it every config file on this machine'))
+  connectingOptions(
+    command.argument('[target]', 'a server, or a config file (default: every config file of an MCP client on this machine)'),
+  )
     .examples([
-      ['vivarium doctor', 'all servers of all clients on this machine, a line each'],
-      ['vivarium doctor ~/.cursor/mcp.json', 'those of one file'],
-      ['vivarium doctor https://example.com', 'what is wrong with an address'],
-      ['vivarium doctor -- node server.js', 'what is wrong with a program'],
+      ['vivarium doctor', 'Check all servers of all clients on this machine'],
+      ['vivarium doctor ~/.cursor/mcp.json', 'Check the servers of one config file'],
+      ['vivarium doctor https://example.com', 'Check an address'],
+      ['vivarium doctor -- node server.js', 'Check a program'],
     ])
     .action<ConnectingOptions>(call => run(call, io))
 }
@@ -79,7 +81,10 @@ async function found(places: ConfigPlaces, io: Io, options: ConnectingOptions): 
   const configs: NamedConfig[] = []
   for (const { source, file } of await configuredFiles(places)) configs.push(await used(source, file, io, options))
   if (configs.length === 0)
-    throw new CliError('No client on this machine has a config with servers', 'Name a server or a file: vivarium doctor TARGET')
+    throw new CliError(
+      'No config file of an MCP client on this machine lists servers',
+      'Pass a server or a config file: vivarium doctor TARGET',
+    )
   return configs
 }
 
@@ -217,8 +222,8 @@ function examineCollisions(servers: ReadonlyMap<string, readonly string[]>): rea
     .map(([name, all]) =>
       warn(
         'collision',
-        `The tool ${clip(name)} is offered by ${all.map(each => clip(each)).join(', ')}`,
-        'Clients that do not prefix names call only one of them; vivarium gateway keeps them apart',
+        `Several servers offer a tool ${clip(name)}: ${all.map(each => clip(each)).join(', ')}`,
+        'Clients that do not prefix names can call only one of them; vivarium gateway prefixes names',
       ),
     )
 }
@@ -233,8 +238,8 @@ function examineFile(config: HostConfig, path: string): readonly Finding[] {
 
 /** A better fix for mistakes that people often make in JSON. */
 function fixOf({ why: { message, fix } }: ConfigFault): string {
-  if (/invalid escape/.test(message)) return 'A backslash stands twice in JSON: "C:\\\\Users\\\\…"; or write /'
-  if (/comma expected/.test(message)) return 'Put one between this member and the one before it'
+  if (/invalid escape/.test(message)) return 'Double each backslash in JSON: "C:\\\\Users\\\\…"; or write /'
+  if (/comma expected/.test(message)) return 'Put a comma between this member and the one before it'
   return fix
 }
 
@@ -252,10 +257,12 @@ function strictly(path: string): readonly Finding[] {
     const [at, what] =
       comment !== null && (comma === null || comment.index < comma.index)
         ? [comment.index, 'a comment']
-        : [comma?.index ?? 0, 'a comma behind the last member']
+        : [comma?.index ?? 0, 'a comma after the last member']
     const line = text.slice(0, at).split('\n').length
-    const message = `line ${line}: there is ${what}, which JSON does not have`
-    return [warn('config', message, 'Remove it: some clients take it, others read none of the file (Claude Desktop, for one)')]
+    const message = `line ${line}: ${what} is not valid JSON`
+    return [
+      warn('config', message, 'Remove it: some clients accept it, others (such as Claude Desktop) then ignore the whole file'),
+    ]
   }
 }
 

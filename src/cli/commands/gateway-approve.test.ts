@@ -24,7 +24,7 @@ test('a command that was changed is started neither by --check nor by the gatewa
     'gateway.yaml': 'include: mcp.json\nstore: "sqlite:a.db"\n',
   })
   const nothing = await it.run(['gateway', 'gateway.yaml', '--approve', 'tools'])
-  expect([nothing.code, nothing.err]).toEqual([1, expect.stringContaining('nothing was kept there yet')])
+  expect([nothing.code, nothing.err]).toEqual([1, expect.stringContaining('nothing is stored there yet')])
   const { until } = it.start(['gateway', 'gateway.yaml', '--port', '0', '--format', 'json'])
   const [, url = ''] = await until(/"url":"([^"]+)"/)
   const client = await connect(url)
@@ -34,7 +34,7 @@ test('a command that was changed is started neither by --check nor by the gatewa
 
   it.write('mcp.json', entry('evil'))
   await until(/restarted tools/, 'err')
-  await expect.poll(answer).toContain('is started in another way')
+  await expect.poll(answer).toContain('differs from the approved one')
   const check = await it.run(['gateway', 'gateway.yaml', '--check'])
   expect([check.code, check.out]).toEqual([4, expect.stringContaining('vivarium gateway gateway.yaml --approve tools')])
   expect(existsSync(join(it.folder, 'evil.started'))).toBe(false)
@@ -42,7 +42,7 @@ test('a command that was changed is started neither by --check nor by the gatewa
   const approved = await it.run(['gateway', 'gateway.yaml', '--approve', 'tools'])
   expect([approved.code, approved.out]).toEqual([
     0,
-    expect.stringMatching(/other argument 1: "evil\.mjs"[\s\S]*may be started so/),
+    expect.stringMatching(/changed argument 1: "evil\.mjs"[\s\S]*starts in this way/),
   ])
   await expect.poll(answer).toBe('evil')
 })

@@ -32,16 +32,16 @@ test('calls and changed tools are listed, approved and found in the audit log fr
     return JSON.parse(out) as Record<string, unknown>[]
   }
   const early = await it.run(['gateway', 'approvals', 'gateway.yaml'])
-  expect([early.code, early.err]).toEqual([1, expect.stringContaining('keeps nothing that a second process could see')])
+  expect([early.code, early.err]).toEqual([1, expect.stringContaining('gateway.yaml has no store that this command can read')])
   const { until } = it.start(['gateway', 'gateway.yaml', '--port', '0', '--format', 'json'])
   const [, url = ''] = await until(/"url":"([^"]+)"/)
   const client = await connect(url)
   onTestFinished(() => client.close())
 
   const status = await it.run(['gateway', 'status', 'gateway.yaml', '--port', new URL(url).port])
-  expect([status.code, status.out]).toEqual([0, expect.stringMatching(/It is ready\n\s*bank up {2}2026-07-28: 3 tools/)])
+  expect([status.code, status.out]).toEqual([0, expect.stringMatching(/The gateway is ready\n\s*bank up {2}2026-07-28: 3 tools/)])
   const paid = client.callTool('pay', { to: 'eve' })
-  const [, command = ''] = await until(/waits for a yes, by the rule money\n.*→ vivarium gateway (approvals [^\n]+)\n/, 'err')
+  const [, command = ''] = await until(/waits for approval \(rule money\)\n.*→ vivarium gateway (approvals [^\n]+)\n/, 'err')
   expect(await json('approvals', 'gateway.yaml')).toMatchObject([
     {
       kind: 'call',
@@ -56,7 +56,7 @@ test('calls and changed tools are listed, approved and found in the audit log fr
   expect((await paid).text).toBe('paid eve')
 
   expect((await client.callTool('turn')).text).toBe('turned')
-  await until(/changed its tool "work", which is hidden until somebody approves it/, 'err')
+  await until(/changed the definition of its tool "work"\. The tool is hidden until it is approved/, 'err')
   const work = () => client.callTool('work').then(({ text }) => text, String)
   await expect.poll(work).toContain('There is no tool')
   const pins = await it.run(['gateway', 'pins', 'gateway.yaml'])
@@ -85,5 +85,5 @@ test('calls and changed tools are listed, approved and found in the audit log fr
   const held = await it.run(['gateway', 'audit', 'gateway.yaml', '--outcome', 'approved', '--server', 'bank', '--tool', 'work'])
   expect(held.out).toMatch(/noted approved work \(bank\) .*rule=pins by=ann/)
   const verified = await it.run(['gateway', 'audit', 'gateway.yaml', '--verify'])
-  expect([verified.code, verified.out]).toEqual([0, expect.stringContaining('lines are as they were written')])
+  expect([verified.code, verified.out]).toEqual([0, expect.stringContaining('lines are unchanged')])
 })

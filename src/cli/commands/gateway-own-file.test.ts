@@ -46,10 +46,10 @@ test('servers that come up and go down are told, what he changes is applied, and
   await gateway.until(/upstream-down server=tools[\s\S]*upstream-up server=tools/, 'err')
 
   it.write('conf/gateway.yaml', file('two'))
-  await gateway.until(/The file starts "tools" in another way than before: other argument 1: "two\.mjs"/, 'err')
+  await gateway.until(/The config file changed how "tools" is started or reached: changed argument 1: "two\.mjs"/, 'err')
   await expect.poll(async () => (await client.callTool('work').catch(() => ({ text: '' }))).text).toBe('two')
   const check = await it.run(['gateway', 'approvals', 'conf/gateway.yaml'])
-  expect(check.out).toContain('Nothing waits')
+  expect(check.out).toContain('Nothing is waiting for approval')
   const audit = await it.run(['gateway', 'audit', 'conf/gateway.yaml'])
   expect(audit.out).toMatch(/noted approved tools .*code=LAUNCH_CHANGED by=file/)
   expect([gateway.out(), gateway.err(), status.out, audit.out].join('\n')).not.toContain('undefined')
@@ -60,11 +60,8 @@ test('in a terminal he is asked once, and it starts by his yes', { timeout: 120_
   const gateway = it.terminal(['gateway', 'conf/gateway.yaml', '--port', '0'])
   await gateway.until(/upstream-up server=tools/, 'err')
   it.write('conf/gateway.yaml', file('two'))
-  await gateway.until(
-    /The file starts tools in another way than before:[\s\S]*other argument 1: "two\.mjs"[\s\S]*Start it so\?/,
-    'err',
-  )
+  await gateway.until(/The file now starts tools in another way:[\s\S]*changed argument 1: "two\.mjs"[\s\S]*Approve\?/, 'err')
   gateway.child.stdin?.write('y\n')
-  await gateway.until(/Start it so\?[\s\S]*upstream-up server=tools/, 'err')
-  expect(gateway.err().match(/Start it so\?/g)).toHaveLength(1)
+  await gateway.until(/Approve\?[\s\S]*upstream-up server=tools/, 'err')
+  expect(gateway.err().match(/Approve\?/g)).toHaveLength(1)
 })

@@ -36,20 +36,20 @@ test('a running gateway follows its file and those it includes, by whatever way 
   // As editors do it: another file in its place.
   await writeFile(join(it.folder, 'draft'), own('rules:\n  - { name: careful, tool: right, do: deny }\n'))
   await rename(join(it.folder, 'draft'), join(it.folder, 'gateway.yaml'))
-  await until(/gateway\.yaml was read again\n/, 'err')
+  await until(/gateway\.yaml was reloaded\n/, 'err')
   expect(await client.callTool('right')).toMatchObject({ isError: true, text: expect.stringContaining('careful') })
 
   await writeFile(join(it.folder, 'mcp.json'), '{ "mcpServers": { ')
-  await until(/mcp\.json:1: .*\n.*what it said before goes on/, 'err')
+  await until(/mcp\.json:1: .*\n.*the previous settings stay in force/, 'err')
   await writeFile(join(it.folder, 'mcp.json'), included())
-  await until(/was read again: ended right/, 'err')
+  await until(/was reloaded: ended right/, 'err')
   await expect(client.callTool('right')).rejects.toThrow('There is no tool')
 
   await writeFile(join(it.folder, 'gateway.yaml'), own('listen: { port: 1 }\nstore: "sqlite:a.db"\n'))
-  await until(/store, listen: changed in gateway\.yaml, but they count only after a restart/, 'err')
-  const before = err().match(/was read again/g)?.length ?? 0
+  await until(/store, listen changed in gateway\.yaml, but take effect only after a restart/, 'err')
+  const before = err().match(/was reloaded/g)?.length ?? 0
   child.kill('SIGHUP')
-  await expect.poll(() => err().match(/was read again/g)?.length).toBe(before + 1)
+  await expect.poll(() => err().match(/was reloaded/g)?.length).toBe(before + 1)
   expect(await answers('left')).toBe(pid)
   child.kill('SIGTERM')
   expect(await ended).toBe(0)

@@ -66,13 +66,13 @@ test('--check says what each server is, which names result, and which rule is ab
 test('--check tells mistakes with their lines, connects to nobody, and fails', { timeout: 60_000 }, async () => {
   const { ended, out } = run(await folder('listen: { prt: 1 }\n'), ['gateway.yaml', '--check'])
   expect(await ended).toBe(1)
-  expect(out()).toMatch(/gateway\.yaml:5: listen has no member "prt"/)
+  expect(out()).toMatch(/gateway\.yaml:5: listen has no setting "prt"/)
 })
 
 test('a file with a mistake is not served', { timeout: 60_000 }, async () => {
   const { ended, err } = run(await folder('listen: { prt: 1 }\n'), ['gateway.yaml', '--stdio'])
   expect(await ended).toBe(1)
-  expect(err()).toMatch(/gateway\.yaml:5: .*--check shows all/s)
+  expect(err()).toMatch(/gateway\.yaml:5: .*--check to see all mistakes/s)
 })
 
 test('it serves over standard input and output, and ends its servers with itself', { timeout: 60_000 }, async () => {
@@ -101,14 +101,22 @@ test('it serves over HTTP where it is told to, and ends in good order', { timeou
 test('--check tells of a rule that is about no tool', { timeout: 60_000 }, async () => {
   const { ended, out } = run(await folder("  - { name: typo, tool: 'nosuch_*', do: deny }\n"), ['gateway.yaml', '--check'])
   expect(await ended).toBe(0)
-  expect(out()).toContain('The rule typo is about nothing')
+  expect(out()).toContain('The rule typo matches nothing')
   expect(out()).not.toContain('The rule careful')
+})
+
+test('--check names rules that refuse some calls of a tool', { timeout: 60_000 }, async () => {
+  const spam = "  - { name: spam, do: deny, when: { tool: 'search', server: left, arguments: { q: '*spam*' } } }\n"
+  const { ended, out } = run(await folder(spam), ['gateway.yaml', '--check'])
+  expect(await ended).toBe(0)
+  expect(out()).toMatch(/left_search.* allow; some calls: deny by spam$/m)
+  expect(out()).toMatch(/right_search.* allow$/m)
 })
 
 test('--check says of a file that is not there just that', { timeout: 60_000 }, async () => {
   const { ended, err } = run(await folder(), ['none.yaml', '--check'])
   expect(await ended).toBe(1)
-  expect(err()).toContain('There is no file "none.yaml"')
+  expect(err()).toContain('The file "none.yaml" does not exist')
   expect(err()).not.toContain('ENOENT')
 })
 
@@ -118,13 +126,13 @@ test('--check does not promise to try a server again', { timeout: 60_000 }, asyn
   for (const format of ['text', 'json']) {
     const { ended, out, err } = run(path, ['gateway.yaml', '--check', '--format', format])
     expect([await ended, err()]).toEqual([4, ''])
-    expect(out()).toContain('Correct its entry, or start it')
+    expect(out()).toContain('Correct its entry, or start the server')
     expect(out()).not.toContain('tried again')
     if (format === 'json')
       expect(JSON.parse(out())).toMatchObject({
         servers: [
           { name: 'right', target: expect.stringContaining('right.mjs'), status: 'up' },
-          { name: 'left', status: 'down', why: { code: 'SERVER_DOWN', fix: 'Correct its entry, or start it' } },
+          { name: 'left', status: 'down', why: { code: 'SERVER_DOWN', fix: 'Correct its entry, or start the server' } },
         ],
       })
   }

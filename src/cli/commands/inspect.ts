@@ -1,11 +1,11 @@
 /** `vivarium inspect`: what a server is: what it speaks, what it offers, what its tools need and cost. */
 import { durationText } from '../../core/clock.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
+import { type ConnectingOptions, connectingOptions, targetAbout, withClient } from '../connecting.ts'
 import type { Io } from '../io.ts'
 import { asideOf, type Printer, printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
-import { liveFacts, overhearing, type ServerFacts, serverFactsOf } from '../server-facts.ts'
+import { liveFacts, observeConnection, type ServerFacts, serverFactsOf } from '../server-facts.ts'
 import { brief, say, type Words } from '../terminal/text.ts'
 import { tellFailed } from './list.ts'
 
@@ -18,27 +18,27 @@ interface InspectOptions extends ConnectingOptions {
 /** `vivarium inspect`. */
 export const inspect: Verb = (command, io) => {
   command
-    .argument('[target]', 'the server')
-    .option('--live', 'Ask also as a host of MCP Live, where the server does not say that it is live')
+    .argument('[target]', targetAbout)
+    .option('--live', 'Also connect as an MCP Live host if the server does not announce MCP Live')
   connectingOptions(command)
     .examples([
-      ['vivarium inspect https://example.com/mcp', 'over the network'],
-      ['vivarium inspect ./server.ts --revision 2025-06-18', 'as an older client sees it'],
-      ['vivarium inspect github --format json', 'a configured server, for a program'],
+      ['vivarium inspect https://example.com/mcp', 'Inspect a server at an address'],
+      ['vivarium inspect ./server.ts --revision 2025-06-18', 'See what an older client sees'],
+      ['vivarium inspect github --format json', 'Inspect a configured server, as JSON'],
     ])
     .action<InspectOptions>(call => run(call, io))
 }
 
 /** Collects the facts of a server and prints them. */
 async function run(call: VerbCall<InspectOptions>, io: Io): Promise<number> {
-  const { heard, wrap } = overhearing()
+  const { heard, wrap } = observeConnection()
   return withClient(
     call,
     io,
     async opened => {
       const { client, label } = opened
       const live = await liveFacts(opened, call.options.live === true)
-      const facts = await asideOf(io).during('asking what it is', serverFactsOf(client, heard, opened, live))
+      const facts = await asideOf(io).during('asking the server', serverFactsOf(client, heard, opened, live))
       const printer = printerOf(io)
       if (call.options.format === 'json') printer.json({ target: label, ...jsonOf(facts) })
       else print(label, facts, printer)
@@ -72,8 +72,8 @@ function print(label: string, facts: ServerFacts, printer: Printer): void {
   row('page', server?.websiteUrl)
   const others = speaks.filter(each => each !== revision)
   row('revision', say`${paint.name(revision)}${others.length > 0 ? paint.dim(` also ${others.join(', ')}`) : ''}`)
-  row('era', era === 'request' ? 'each request stands for itself' : 'a session, opened by a handshake')
-  row('carrier', carrier)
+  row('mode', era === 'request' ? 'stateless' : 'with a session')
+  row('transport', carrier)
   row('opened in', durationText(openedMs))
   row('round trip', roundTripMs === undefined ? undefined : `${roundTripMs.toFixed(1)} ms`)
   row('capabilities', capabilityWords(facts.capabilities).join(', '))
@@ -133,7 +133,7 @@ function printTools({ manifest }: ServerFacts, { line, paint }: Printer): void {
         : [cost.estimatedUnits === undefined ? cost.category : `${cost.estimatedUnits} ${cost.unitLabel ?? 'units'}`]),
       ...(latency === undefined ? [] : [latency]),
       ...(tool.idempotent === true ? ['idempotent'] : []),
-      ...(tool.requiresConfirmation === true ? ['asks first'] : []),
+      ...(tool.requiresConfirmation === true ? ['asks for confirmation'] : []),
       ...(tool.supportsStreaming === true ? ['streams'] : []),
       ...(compensation === undefined ? [] : [`undone by ${compensation.tool}`]),
     ]
@@ -141,12 +141,10 @@ function printTools({ manifest }: ServerFacts, { line, paint }: Printer): void {
   })
   if (rows.every(({ facts }) => facts.length === 0)) return
   line()
-  line(paint.bold('Before a call'))
+  line(paint.bold('Tools'))
   const wide = Math.min(40, Math.max(...rows.map(({ name }) => name.length)))
   for (const { name, facts } of rows)
-    line(
-      say`  ${paint.name(brief(name, 60).padEnd(wide))}  ${facts.length === 0 ? paint.dim('nothing is said of it') : facts.join(' · ')}`,
-    )
+    line(say`  ${paint.name(brief(name, 60).padEnd(wide))}  ${facts.length === 0 ? paint.dim('no details') : facts.join(' · ')}`)
 }
 
 /** `tools (listChanged)`, without what are extensions. */

@@ -2,7 +2,7 @@
 import type { EventType, Prompt, Resource, Tool } from '../../client/index.ts'
 import { meantText } from '../../core/suggestion.ts'
 import { signature, typeText } from '../arguments.ts'
-import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
+import { type ConnectingOptions, connectingOptions, targetAbout, withClient } from '../connecting.ts'
 import { CliError } from '../io.ts'
 import { type ListKind, type Lists, listKinds, listsOf } from '../lists.ts'
 import { rememberOffers } from '../offers.ts'
@@ -15,19 +15,21 @@ import { brief, joinedText, say, type TerminalText, type Words } from '../termin
 /** `vivarium list`. */
 export const list: Verb = (command, io) => {
   connectingOptions(
-    command.argument('[target]', 'the server').argument('[kind]', 'tools, resources, templates, prompts, events or all'),
+    command
+      .argument('[target]', targetAbout)
+      .argument('[kind]', 'tools, resources, templates, prompts, events or all (default: all)'),
   )
     .examples([
-      ['vivarium list https://example.com/mcp', 'everything it offers'],
-      ['vivarium list ./server.ts tools', 'only its tools'],
-      ['vivarium list -- npx -y @modelcontextprotocol/server-everything', 'a program'],
-      ['vivarium list cursor:github --format json', 'a server that Cursor knows, for a program'],
+      ['vivarium list https://example.com/mcp', 'List everything'],
+      ['vivarium list ./server.ts tools', 'List only the tools'],
+      ['vivarium list -- npx -y @modelcontextprotocol/server-everything', 'List what a program offers'],
+      ['vivarium list cursor:github --format json', 'List a server of the Cursor config as JSON'],
     ])
     .action<ConnectingOptions>(call => {
       // Before anything is started for it.
       const wanted = kindOf(splitTarget(call).rest[0])
       return withClient(call, io, async ({ client, missing }) => {
-        const { lists, failed } = await asideOf(io).during('listing what it offers', listsOf(client, missing, wanted))
+        const { lists, failed } = await asideOf(io).during('listing', listsOf(client, missing, wanted))
         rememberOffers(splitTarget(call).target, lists, io.env)
         const printer = printerOf(io)
         if (call.options.format === 'json') printer.json({ ...lists, ...(failed.length > 0 && { failed }) })
@@ -42,8 +44,8 @@ function kindOf(word = 'all'): readonly ListKind[] {
   if (word === 'all') return listKinds
   const kind = listKinds.find(each => each === word || each === `${word}s`)
   if (kind === undefined) {
-    const fix = meantText(word, listKinds) ?? `There are ${listKinds.join(', ')} and all`
-    throw new CliError(`There is no list of ${JSON.stringify(brief(word, 40))}`, fix)
+    const fix = meantText(word, listKinds) ?? `Write one of ${listKinds.join(', ')}, all`
+    throw new CliError(`${JSON.stringify(brief(word, 40))} is not a kind of list`, fix)
   }
   return [kind]
 }
@@ -88,7 +90,7 @@ function printLists(lists: Lists, printer: Printer, titled: boolean): void {
     events?.map(each => row(eventLine(each, printer), each.description)),
   )
   const none = Object.values(lists).every(each => each.length === 0)
-  if (none) printer.line(paint.dim('Nothing.'))
+  if (none) printer.line(paint.dim(titled ? 'The server offers nothing.' : 'None.'))
 }
 
 /** The name in its colour, the rest plain, and what is worth knowing before a call. */
@@ -96,8 +98,8 @@ function toolLine(tool: Tool, { paint }: Printer): TerminalText {
   const whole = signature(tool.name, tool.inputSchema ?? {}, tool.outputSchema)
   const { readOnlyHint, destructiveHint } = tool.annotations ?? {}
   const marks = [
-    ...(readOnlyHint === true ? [paint.good('reads only')] : []),
-    ...(destructiveHint === true && readOnlyHint !== true ? [paint.warn('may destroy')] : []),
+    ...(readOnlyHint === true ? [paint.good('read-only')] : []),
+    ...(destructiveHint === true && readOnlyHint !== true ? [paint.warn('destructive')] : []),
     ...(tool.execution?.taskSupport === 'required' ? ['as a task'] : []),
   ]
   return say`${paint.name(tool.name)}${whole.slice(tool.name.length)}${marks.length === 0 ? '' : say`  ${paint.dim('·')} ${joinedText(marks, paint.dim(', '))}`}`

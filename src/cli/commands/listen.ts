@@ -3,7 +3,7 @@ import type { Client, LogMessage, PushEvent } from '../../client/index.ts'
 import { eventsExtension } from '../../features/reliability/events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type ConnectingOptions, connectingOptions, milliseconds, withClient } from '../connecting.ts'
+import { type ConnectingOptions, connectingOptions, milliseconds, targetAbout, withClient } from '../connecting.ts'
 import { CliError, cliFailureOf, type Io, untilInterrupted } from '../io.ts'
 import { gather } from '../lists.ts'
 import { type Printer, printerOf } from '../print.ts'
@@ -31,19 +31,21 @@ interface ListenOptions extends ConnectingOptions {
 /** `vivarium listen`. */
 export const listen: Verb = (command, io) => {
   command
-    .argument('[target]', 'the server')
-    .option('--event <name>', 'Only events of this name, and what else is named (default: everything)', { repeated: true })
-    .option('--after <cursor>', 'Begin behind this event instead of now')
-    .option('--resource <uri>', 'Only updates of this resource, and what else is named', { repeated: true })
-    .option('--no-live', 'Do not take the pushes of MCP Live')
+    .argument('[target]', targetAbout)
+    .option('--event <name>', 'Listen only to events with this name, and to what else you name (default: everything)', {
+      repeated: true,
+    })
+    .option('--after <cursor>', 'Begin after this event instead of now')
+    .option('--resource <uri>', 'Listen only to updates of this resource, and to what else you name', { repeated: true })
+    .option('--no-live', 'Do not take MCP Live pushes')
     .option('--for <time>', 'End after this time: 30s', { parse: milliseconds })
-    .option('--count <number>', 'End after so many lines', { parse: countOf })
+    .option('--count <number>', 'End after this many lines', { parse: countOf })
   connectingOptions(command)
-    .note('Pushes of MCP Live are accepted, so a server that waits for a host to take them thinks that one did.')
+    .note('MCP Live pushes are accepted: a server that waits for a host believes that one took them.')
     .examples([
-      ['vivarium listen https://example.com/mcp', 'everything, until Ctrl-C'],
-      ['vivarium listen ./server.ts --event ticket_created --count 1', 'wait for one event'],
-      ['vivarium listen notes --format json | jq .kind', 'one JSON value a line'],
+      ['vivarium listen https://example.com/mcp', 'Listen to everything, until you press Ctrl-C'],
+      ['vivarium listen ./server.ts --event ticket_created --count 1', 'Wait for one event'],
+      ['vivarium listen notes --format json | jq .kind', 'Print one JSON value per line'],
     ])
     .action<ListenOptions>(call => run(call, io))
 }
@@ -51,7 +53,7 @@ export const listen: Verb = (command, io) => {
 /** A number of lines, as it is typed. */
 function countOf(text: string): number {
   if (/^[1-9]\d*$/.test(text)) return Number(text)
-  throw new TypeError(`${clip(text)} is no number of lines`)
+  throw new TypeError(`${clip(text)} is not a number of lines. Write a whole number from 1 up`)
 }
 
 /** Something that was heard. */
@@ -91,12 +93,15 @@ async function run(call: VerbCall<ListenOptions>, io: Io): Promise<number> {
   }
   const work: Parameters<typeof withClient>[2] = async ({ client, label }) => {
     const following = new Following(signal, chosen, (what, error) =>
-      printer.aside.warn(`Not heard: ${what}: ${cliFailureOf(error).message}`),
+      printer.aside.warn(`Cannot listen to ${what}: ${cliFailureOf(error).message}`),
     )
     const hears = await subscribe(client, options, following, tell)
     if (hears.length === 0)
-      throw new CliError(`${label} announces nothing that one could listen to`, 'Name an --event or a --resource')
-    if (options.format !== 'json') printer.aside.note(`Listening to ${hears.join(', ')}. Ctrl-C ends it`)
+      throw new CliError(
+        `${label} announces no events, updates or list changes`,
+        'Pass --event NAME or --resource URI to listen to it anyway',
+      )
+    if (options.format !== 'json') printer.aside.note(`Listening to ${hears.join(', ')}. Press Ctrl-C to end`)
     const lost = client.ended.then(reason => {
       if (reason !== undefined && !signal.aborted) throw reason
     })
@@ -187,8 +192,8 @@ async function subscribe(
     )
   }
   if (!chosen && names.length === 0 && extensionsIn(client.capabilities).includes(eventsExtension))
-    hears.push('no events, for it does not name them: --event NAME')
-  if (client.live !== undefined) hears.push('pushes of MCP Live')
+    hears.push('no events (the server does not list their names: pass --event NAME)')
+  if (client.live !== undefined) hears.push('MCP Live pushes')
   if (!chosen && client.capabilities['logging'] !== undefined) hears.push('its log')
   return hears
 }

@@ -34,7 +34,7 @@ test('the tests of a new server pass', async () => {
 test('the tests of a new server catch an id that is given twice', async () => {
   const { code, said } = await tested(text => text.replace('String(++lastId)', 'String(notes.size + 1)'))
   expect(code).toBe(1)
-  expect(said).toContain('takes the place of no other')
+  expect(said).toContain('a new note never gets the id of another one')
 })
 
 test('what running leaves behind is not committed', () => {

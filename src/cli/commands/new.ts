@@ -23,15 +23,15 @@ interface NewOptions {
 /** `vivarium new`. */
 const newServer: Verb = (command, io) => {
   command
-    .argument('<name>', 'its name, and that of its folder')
-    .option('--no-install', 'Do not run npm install in it')
+    .argument('<name>', 'the name of the server and of its folder')
+    .option('--no-install', 'Do not run npm install in the new folder')
     .option(
       '--vivarium <spec>',
-      'Which vivarium it depends on: a version, or a file such as ../vivarium-0.1.0.tgz (default: where this one is from)',
+      'Depend on this version of Vivarium, or on a file such as ../vivarium-0.1.0.tgz (default: the Vivarium that you run)',
     )
     .examples([
-      ['vivarium new notes', 'then: cd notes && npm run dev'],
-      ['vivarium new notes --no-install', 'only the files'],
+      ['vivarium new notes', 'Create a server; then: cd notes && npm run dev'],
+      ['vivarium new notes --no-install', 'Write the files only'],
     ])
     .action<NewOptions>(call => run(call, io))
 }
@@ -43,7 +43,10 @@ async function run({ words: [given = ''], options }: VerbCall<NewOptions>, io: I
   const folder = resolve(given)
   const name = basename(folder)
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name))
-    throw new CliError(`"${clip(name)}" is no name for a package`, 'Use small letters, digits, - and _')
+    throw new CliError(
+      `"${clip(name)}" is not a valid package name`,
+      'Use lower-case letters, digits, ., - and _, at most 64 characters',
+    )
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new CliError(`The folder ${clip(given)} is not empty`, 'Choose another name')
   const files = scaffold({ name, vivarium: dependencyOf(options.vivarium, folder), author: authorName() })
@@ -53,12 +56,13 @@ async function run({ words: [given = ''], options }: VerbCall<NewOptions>, io: I
   const isText = options.format !== 'json'
   if (isText) for (const path of files.keys()) line(say`  ${paint.good('+')} ${join(relative('.', folder) || '.', path)}`)
   if (options.install) {
-    aside.note('npm install …')
-    await aside.during('fetching what it needs, a Node among it', install(folder))
+    aside.note('Running npm install …')
+    await aside.during('installing dependencies, including Node', install(folder))
   }
   if (!isText) json({ folder, files: [...files.keys()], installed: options.install })
   else {
     line()
+    line('Next:')
     line(`  cd ${clip(relative('.', folder) || '.')}`)
     if (!options.install) line('  npm install')
     line('  npm test')
@@ -81,7 +85,7 @@ function dependencyOf(given: string | undefined, folder: string): string {
   const path = resolve(spec.replace(/^file:/, ''))
   if (/^[a-z+]+:/.test(spec) && !spec.startsWith('file:')) return spec
   if (!spec.startsWith('file:') && !/[\\/]|\.tgz$/.test(spec)) return spec
-  if (!existsSync(path)) throw new CliError(`--vivarium: there is no file ${clip(path)}`, 'Correct the path')
+  if (!existsSync(path)) throw new CliError(`--vivarium: the file ${clip(path)} does not exist`, 'Correct the path')
   return `file:${isAbsolute(spec.replace(/^file:/, '')) ? path : relative(folder, path)}`
 }
 
@@ -94,9 +98,11 @@ function install(folder: string): Promise<void> {
   })
   return new Promise((done, failed) => {
     const wrong = (how: string): void =>
-      failed(new CliError(`npm install ${how}; the files are there`, `cd ${clip(folder)} && npm install`))
+      failed(
+        new CliError(`npm install ${how}. The files of the server have been written`, `Run cd ${clip(folder)} && npm install`),
+      )
     child.once('error', () => wrong('could not be started'))
-    child.once('exit', code => (code === 0 ? done() : wrong(`failed (${code})`)))
+    child.once('exit', code => (code === 0 ? done() : wrong(`failed with exit code ${code}`)))
   })
 }
 
@@ -122,12 +128,18 @@ export function scaffold(facts: ScaffoldFacts): ReadonlyMap<string, string> {
     ['tsconfig.build.json', json(building)],
     [
       '.mcp.json',
-      json({ mcpServers: { [facts.name]: { command: 'npx', args: ['vivarium', 'serve', 'server.ts', '--stdio'] } } }),
+      json({
+        $schema: hostSchema,
+        mcpServers: { [facts.name]: { command: 'npx', args: ['vivarium', 'serve', 'server.ts', '--stdio'] } },
+      }),
     ],
     ['.gitignore', ['node_modules', 'dist', '.vivarium', '*.tape', '*.db', '*.db-shm', '*.db-wal', '*.mcpb', ''].join('\n')],
     ['README.md', readme(facts)],
   ])
 }
+
+/** By it editors complete and explain the keys of `.mcp.json`, once the package is installed. */
+const hostSchema = './node_modules/vivarium/dist/schemas/host-config.json'
 
 const server = ({ name }: ScaffoldFacts): string => `import { createServer } from 'vivarium/server'
 import { z } from 'zod'
@@ -135,7 +147,7 @@ import { z } from 'zod'
 export const server = createServer({
   name: '${name}',
   version: '0.1.0',
-  instructions: 'Keep notes with add_note, and look with find_notes before you say that there are none.',
+  instructions: 'Save notes with add_note. Search with find_notes before you say that there are none.',
 })
 
 const note = z.object({ id: z.string(), text: z.string(), tags: z.array(z.string()) })
@@ -145,7 +157,7 @@ let lastId = 0
 server.tool(
   'add_note',
   {
-    description: 'Keeps a note',
+    description: 'Adds a note',
     input: z.object({ text: z.string().min(1), tags: z.array(z.string()).default([]) }),
     output: note,
     annotations: { readOnlyHint: false, destructiveHint: false },
@@ -161,7 +173,7 @@ server.tool(
 server.tool(
   'find_notes',
   {
-    description: 'Finds notes by a word in them, or by a tag; all of them without either',
+    description: 'Finds notes by word or tag. Without either, returns all notes',
     input: z.object({ word: z.string().optional(), tag: z.string().optional() }),
     output: z.object({ notes: z.array(note) }),
     annotations: { readOnlyHint: true },
@@ -174,17 +186,17 @@ server.tool(
 server.tool(
   'delete_note',
   {
-    description: 'Deletes a note, once the user has said yes',
+    description: 'Deletes a note after the user has confirmed',
     input: z.object({ id: z.string() }),
     annotations: { destructiveHint: true },
   },
   async ({ id }, ctx) => {
     const found = notes.get(id)
-    if (found === undefined) throw ctx.problem('RESOURCE_NOT_FOUND', \`There is no note \${id}\`, { suggestion: 'Find its id with find_notes' })
-    if (!(await ctx.confirm(\`Delete "\${found.text}"?\`))) return 'It stays.'
+    if (found === undefined) throw ctx.problem('RESOURCE_NOT_FOUND', \`Note \${id} does not exist\`, { suggestion: 'Look up the id with find_notes' })
+    if (!(await ctx.confirm(\`Delete "\${found.text}"?\`))) return 'The note was not deleted.'
     notes.delete(id)
     server.resourceUpdated('notes://all')
-    return 'It is gone.'
+    return 'The note was deleted.'
   },
 )
 
@@ -192,8 +204,8 @@ server.resource('notes://all', { name: 'All notes', mimeType: 'text/markdown' },
   [...notes.values()].map(({ text }) => \`- \${text}\`).join('\\n'),
 )
 
-server.prompt('review', { description: 'Looks through the notes', arguments: { about: { description: 'A topic' } } }, ({ about = 'anything' }) =>
-  \`Look through my notes about \${about}, and tell me what is still open.\`,
+server.prompt('review', { description: 'Reviews the notes', arguments: { about: { description: 'A topic' } } }, ({ about = 'anything' }) =>
+  \`Read my notes about \${about} and tell me what is still open.\`,
 )
 `
 
@@ -206,29 +218,29 @@ import { server } from './server.ts'
 const mcp = await connectInMemory(server, { onElicit: () => ({ action: 'accept', content: { confirm: true } }) })
 after(() => mcp.close())
 
-test('a note that was kept is found by a word in it', async () => {
+test('an added note is found by a word in it', async () => {
   await mcp.callTool('add_note', { text: 'Buy green tea', tags: ['shopping'] })
   const { structured } = await mcp.callTool('find_notes', { word: 'tea' })
   assert.deepEqual(structured, { notes: [{ id: '1', text: 'Buy green tea', tags: ['shopping'] }] })
 })
 
-test('a note is deleted once the user has said yes', async () => {
+test('a note is deleted after the user has confirmed', async () => {
   const { structured } = await mcp.callTool('add_note', { text: 'Old news' })
   const { id } = structured as { id: string }
-  assert.equal((await mcp.callTool('delete_note', { id })).text, 'It is gone.')
+  assert.equal((await mcp.callTool('delete_note', { id })).text, 'The note was deleted.')
 })
 
-test('a new note takes the place of no other, also after one was deleted', async () => {
+test('a new note never gets the id of another one, even after a deletion', async () => {
   const add = async (text: string): Promise<string> => ((await mcp.callTool('add_note', { text })).structured as { id: string }).id
   const [first, second] = [await add('First'), await add('Second')]
   await mcp.callTool('delete_note', { id: first })
   assert.notEqual(await add('Third'), second)
 })
 
-test('a note that is not there says what to do', async () => {
+test('deleting an unknown note says what to do', async () => {
   const { isError, problem } = await mcp.callTool('delete_note', { id: 'none' })
   assert.equal(isError, true)
-  assert.equal(problem?.suggestion, 'Find its id with find_notes')
+  assert.equal(problem?.suggestion, 'Look up the id with find_notes')
 })
 `
 
@@ -236,7 +248,7 @@ test('a note that is not there says what to do', async () => {
 const manifest = ({ name, vivarium, author }: ScaffoldFacts): object => ({
   name,
   version: '0.1.0',
-  description: 'Keeps notes, and finds them again',
+  description: 'Stores and finds notes',
   author,
   private: true,
   type: 'module',
@@ -246,7 +258,7 @@ const manifest = ({ name, vivarium, author }: ScaffoldFacts): object => ({
     dev: 'vivarium serve server.ts --watch',
     start: 'vivarium serve server.ts',
     test: 'node --test',
-    judge: 'vivarium test server.ts',
+    conformance: 'vivarium test server.ts',
     types: 'tsc',
     build: 'tsc -p tsconfig.build.json',
     bundle: 'npm run build && vivarium bundle --mcpb',
@@ -282,20 +294,20 @@ const building = {
 /** The README.md of the new server. */
 const readme = ({ name }: ScaffoldFacts): string => `# ${name}
 
-An MCP server in one file, \`server.ts\`. Node runs it as it is; only what you publish has to be built.
+An MCP server in one file, \`server.ts\`. Node runs the TypeScript file directly. You only need to build what you publish.
 
 | command | what it does |
 | --- | --- |
-| \`npm run dev\` | serves it at http://127.0.0.1:3000/mcp, and again after every change |
+| \`npm run dev\` | serves it at http://127.0.0.1:3000/mcp and reloads it after every change |
 | \`npm test\` | runs \`server.test.ts\` |
-| \`npm run judge\` | holds it against the protocol, every revision over every carrier |
+| \`npm run conformance\` | tests it for conformance, at every revision of the protocol |
 | \`npx vivarium call server.ts add_note text="Buy tea" tags=shopping\` | calls a tool |
-| \`npx vivarium inspect server.ts\` | shows what clients will see |
+| \`npx vivarium inspect server.ts\` | shows what clients see |
 | \`npm run types\` | checks types |
 | \`npm run build\` | compiles it to \`dist/server.js\` |
-| \`npm run bundle\` | builds it, and packs it into an MCPB bundle that hosts install |
+| \`npm run bundle\` | builds it and packs it into an MCPB bundle, which hosts can install |
 
-Clients that read \`.mcp.json\` find it in this folder. For others, the command is \`npx vivarium serve server.ts --stdio\`, started here.
+MCP clients that read \`.mcp.json\` find the server in this folder. For other clients, use the command \`npx vivarium serve server.ts --stdio\` in this folder.
 `
 
 /** A JSON file, indented. */

@@ -2,7 +2,7 @@
 import type { Client } from '../../client/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { givenArguments } from '../arguments.ts'
-import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
+import { type ConnectingOptions, connectingOptions, targetAbout, withClient } from '../connecting.ts'
 import { CliError } from '../io.ts'
 import { gather } from '../lists.ts'
 import { blockText, printerOf } from '../print.ts'
@@ -28,12 +28,12 @@ async function schemaOf(client: Client, name: string): Promise<Readonly<Record<s
 /** `vivarium prompt`. */
 export const prompt: Verb = (command, io) => {
   command
-    .argument('[target]', 'the server')
-    .argument('[name]', 'the prompt')
-    .argument('[words...]', 'key=value')
-    .option('--json <object>', 'All arguments as JSON')
+    .argument('[target]', targetAbout)
+    .argument('[name]', 'the name of the prompt')
+    .argument('[arguments...]', 'key=value')
+    .option('--json <object>', 'Pass all arguments as one JSON object')
   connectingOptions(askOptions(command))
-    .examples([['vivarium prompt ./server.ts summarise style=short', 'the messages it makes']])
+    .examples([['vivarium prompt ./server.ts summarise style=short', 'Print the messages of a prompt']])
     .action<PromptOptions>(async call => {
       const asks = new ServerQuestions(io, call.options)
       const work: Parameters<typeof withClient>[2] = async opened => {
@@ -42,11 +42,12 @@ export const prompt: Verb = (command, io) => {
           again,
           rest: [name, ...words],
         } = opened
-        if (name === undefined) throw new CliError('No prompt is named', `${listCommand(again, 'prompts')} shows them`)
+        if (name === undefined)
+          throw new CliError('The name of the prompt is missing', `Run ${listCommand(again, 'prompts')} to see the prompts`)
         const schema = words.length === 0 ? {} : await offered('prompts', opened, undefined, schemaOf(client, name))
         const args = await givenArguments(words, call.options.json, schema, name, io)
         const texts = Object.fromEntries(Object.entries(args).map(([key, value]) => [key, String(value)]))
-        const waited = asks.screen.work(`filling in ${brief(name, 60)}`)
+        const waited = asks.screen.work(`getting ${brief(name, 60)}`)
         const result = await offered('prompts', opened, name, client.getPrompt(name, texts, { signal: io.signal })).finally(
           waited,
         )

@@ -1,6 +1,6 @@
 /** `vivarium read`: the content of a resource. */
 import type { ResourceContents } from '../../features/mcp/content/messages.ts'
-import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
+import { type ConnectingOptions, connectingOptions, targetAbout, withClient } from '../connecting.ts'
 import { CliError } from '../io.ts'
 import { asideOf, blockText, printerOf, saveFile } from '../print.ts'
 import type { Verb } from '../program.ts'
@@ -16,13 +16,13 @@ interface ReadOptions extends ConnectingOptions {
 /** `vivarium read`. */
 export const read: Verb = (command, io) => {
   command
-    .argument('[target]', 'the server')
-    .argument('[uri]', 'the resource')
-    .option('--output <file>', 'Save it, bytes as bytes')
+    .argument('[target]', targetAbout)
+    .argument('[uri]', 'the URI of the resource')
+    .option('--output <file>', 'Save the resource to a file; binary contents are saved as bytes')
   connectingOptions(command)
     .examples([
-      ['vivarium read ./server.ts notes://today', 'print it'],
-      ['vivarium read https://example.com/mcp image://logo --output logo.png', 'save it'],
+      ['vivarium read ./server.ts notes://today', 'Print a resource'],
+      ['vivarium read https://example.com/mcp image://logo --output logo.png', 'Save an image'],
     ])
     .action<ReadOptions>(call =>
       withClient(call, io, async opened => {
@@ -30,7 +30,8 @@ export const read: Verb = (command, io) => {
           again,
           rest: [uri],
         } = opened
-        if (uri === undefined) throw new CliError('No resource is named', `${listCommand(again, 'resources')} shows them`)
+        if (uri === undefined)
+          throw new CliError('The URI of the resource is missing', `Run ${listCommand(again, 'resources')} to see the resources`)
         const asked = offered('resources', opened, uri, opened.client.readResource(uri, { signal: io.signal }))
         const result = await asideOf(io).during(`reading ${brief(uri, 60)}`, asked)
         const printer = printerOf(io)
@@ -47,6 +48,6 @@ export const read: Verb = (command, io) => {
 function saveContents(file: string, contents: readonly ResourceContents[]): Promise<string> {
   const [first] = contents
   if (contents.length !== 1 || first === undefined)
-    throw new CliError(`The resource has ${contents.length} parts, and --output names one file`, 'Take --format json')
+    throw new CliError(`The resource has ${contents.length} parts, but --output saves only one`, 'Use --format json')
   return saveFile(file, first.blob === undefined ? (first.text ?? '') : Buffer.from(first.blob, 'base64'))
 }

@@ -11,7 +11,6 @@ import { type Printer, printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
 import { resolveTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
-import { trustOption } from '../trust/consent.ts'
 
 /** The options of `vivarium replay`. */
 interface ReplayOptions extends AccessOptions {
@@ -39,29 +38,32 @@ interface ReplayOptions extends AccessOptions {
 /** `vivarium replay`. */
 export const replay: Verb = (command, io) => {
   accessOptions(
-    trustOption(command)
-      .argument('<tape>', 'what vivarium record has written')
-      .option('--against <target>', 'Send it to this server, or to the program behind --; exit code 1 where it answers otherwise')
-      .option('--ignore <path>', 'What may differ: result.serverInfo.version, **.elapsed', { repeated: true })
-      .option('--timeout <time>', 'How long to wait for what was said then: 500ms, 30s, 5m (default: 30s)', {
+    command
+      .argument('<tape>', 'a file that vivarium record has written')
+      .option(
+        '--against <target>',
+        'Send the tape to this server, or to a program after --; exit code 1 if it answers differently',
+      )
+      .option('--ignore <path>', 'Ignore differences in this member: result.serverInfo.version, **.elapsed', { repeated: true })
+      .option('--timeout <time>', 'Wait this long for a recorded message: 500ms, 30s, 5m (default: 30s)', {
         parse: milliseconds,
-      }),
+      })
+      .option('--serve', 'Serve the tape as a mock server, with the recorded answers')
+      .option('--stdio', 'With --serve: serve over standard input and output')
+      .option('--port <number>', 'With --serve: serve over HTTP at this port (default: any free port)', { parse: portOf })
+      .option('--speed <factor>', 'With --serve: set the pace; 1 is that of the tape (default: no waiting)', { parse: numberOf })
+      .option('--fault <rule>', 'With --serve: inject a fault, KIND[=VALUE][@METHOD][:PROBABILITY]', { repeated: true })
+      .option('--seed <number>', 'With --serve: repeat the faults of this seed (default: 1)', { parse: numberOf }),
   )
-    .option('--serve', 'Be the server: answer what is asked as it was answered then')
-    .option('--stdio', 'With --serve: over standard input and output')
-    .option('--port <number>', 'With --serve: over HTTP at this port (default: any that is free)', { parse: portOf })
-    .option('--speed <factor>', 'With --serve: 1 is the pace of the tape (default: no waiting)', { parse: numberOf })
-    .option('--fault <rule>', 'With --serve: KIND[=VALUE][@METHOD][:PROBABILITY]', { repeated: true })
-    .option('--seed <number>', 'With --serve: the same seed brings the same faults (default: 1)', { parse: numberOf })
     .note(
-      'Kinds of faults: delay=200ms, drop, duplicate, reorder, cut, error=-32603, garbage; a method may end in *.\nIds, times, cursors and tokens of the protocol may always differ.',
+      'Kinds of faults: delay=200ms, drop, duplicate, reorder, cut, error=-32603, garbage. A method may end in *.\nIds, times, cursors and tokens of the protocol may always differ.',
     )
     .examples([
-      ['vivarium replay notes.tape --against ./server.ts', 'does the new one answer as the old one did?'],
-      ['vivarium replay notes.tape --serve --port 7000', 'a server without a server'],
+      ['vivarium replay notes.tape --against ./server.ts', 'Does the new version answer as the old one did?'],
+      ['vivarium replay notes.tape --serve --port 7000', 'Serve the recorded answers, without the server'],
       [
         'vivarium replay notes.tape --serve --stdio --fault drop@tools/call:0.2 --seed 7',
-        'one that loses a fifth of its answers',
+        'Lose one in five answers to tool calls',
       ],
     ])
     .action<ReplayOptions>(call => run(call, io))
@@ -71,7 +73,7 @@ export const replay: Verb = (command, io) => {
 function numberOf(text: string): number {
   const number = Number(text)
   if (text.trim() !== '' && number >= 0 && Number.isFinite(number)) return number
-  throw new TypeError(`${clip(text)} is no number from 0 up`)
+  throw new TypeError(`"${clip(text)}" is not a number from 0 up`)
 }
 
 /** Sends the tape to a server, or serves it. */
@@ -80,9 +82,13 @@ async function run(call: VerbCall<ReplayOptions>, io: Io): Promise<number> {
   const [file = ''] = words
   const target = command !== undefined ? ['--', ...command] : options.against === undefined ? undefined : [options.against]
   if ((target === undefined) === (options.serve !== true))
-    throw new CliError('Say what to do with the tape, and one thing only', 'Write --against TARGET, or --serve')
+    throw new CliError(
+      'Pass exactly one of --against and --serve',
+      'Use --against TARGET to compare, or --serve to serve the tape',
+    )
   const tape = await read(file)
-  if (tape.cut) printerOf(io).aside.line(`vivarium: ${clip(file)} breaks off at its end; what stands before is played`)
+  if (tape.cut)
+    printerOf(io).aside.line(`vivarium: The last line of ${clip(file)} is incomplete; everything before it is replayed`)
   return target === undefined ? serve(tape, call, io) : against(tape, target, call, io)
 }
 
@@ -92,7 +98,7 @@ async function read(file: string): Promise<Tape> {
     return await openTape(file)
   } catch (error) {
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-    const message = missing ? `There is no file ${clip(file)}` : messageOf(error)
+    const message = missing ? `The file ${clip(file)} does not exist` : messageOf(error)
     throw new CliError(message, missing ? 'Record one: vivarium record TARGET --out FILE' : undefined, { cause: error })
   }
 }
@@ -100,14 +106,14 @@ async function read(file: string): Promise<Tape> {
 /** Serves the tape until its client goes or it is interrupted. */
 async function serve(tape: Tape, { options }: VerbCall<ReplayOptions>, io: Io): Promise<number> {
   const { stdio = false, port, speed, fault, seed, format } = options
-  if (stdio && port !== undefined) throw new CliError('--stdio and --port exclude each other', 'Leave one out')
+  if (stdio && port !== undefined) throw new CliError('--stdio and --port cannot be used together', 'Remove one of them')
   const mock = await serveTape(tape, {
     client: stdio ? { stdio: true } : given({ port }),
     ...given({ speed, faults: fault, seed }),
   })
   const { json, line, paint } = printerOf(io)
   if (mock.url !== undefined && format === 'json') json({ url: mock.url }, true)
-  else if (mock.url !== undefined) line(say`The tape is served at ${paint.name(mock.url)}`)
+  else if (mock.url !== undefined) line(say`Serving the tape at ${paint.name(mock.url)}`)
   await Promise.race([untilInterrupted(io.signal), mock.over])
   await mock.close()
   return 0
@@ -129,7 +135,7 @@ async function against(
   else {
     for (const difference of found.differences) show(difference, printer)
     const count = found.differences.length
-    const verdict = count === 0 ? 'nothing differs' : `${count} ${count === 1 ? 'difference' : 'differences'}`
+    const verdict = count === 0 ? 'no differences' : `${count} ${count === 1 ? 'difference' : 'differences'}`
     const talks = found.conversations === 1 ? '1 conversation' : `${found.conversations} conversations`
     printer.line(`${resolved.label}: ${found.sent} frames in ${talks}, ${verdict}`)
   }

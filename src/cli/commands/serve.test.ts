@@ -18,7 +18,7 @@ test('over HTTP a change is served at the same port, and a call that runs is fin
     'server.ts': serverFile.replace("return 'done'", "await new Promise(done => setTimeout(done, 1500)); return 'done'"),
   })
   const served = it.start(['serve', 'server.ts', '--port', '0', '--watch'])
-  const [, url = ''] = await served.until(/served at (\S+)/)
+  const [, url = ''] = await served.until(/Serving server\.ts at (\S+)/)
   for (const revision of ['2026-07-28', '2025-11-25'] as const) {
     const mcp = await connect(url, { revisions: [revision] })
     onTestFinished(() => mcp.close())
@@ -44,9 +44,9 @@ test('over HTTP a change is served at the same port, and a call that runs is fin
 test('a change that does not start is told, and the server before it goes on', async () => {
   const it = await trial()
   const served = it.start(['serve', 'server.ts', '--port', '0', '--watch'])
-  const [, url = ''] = await served.until(/served at (\S+)/)
+  const [, url = ''] = await served.until(/Serving server\.ts at (\S+)/)
   change(it.folder, 'console.log', 'this is no code; console.log')
-  await served.until(/cannot be loaded[\s\S]*does not start, so the one before goes on/, 'err')
+  await served.until(/cannot be loaded[\s\S]*does not start, so the previous one keeps serving/, 'err')
   const mcp = await connect(url)
   expect((await mcp.callTool('add', { a: 1 })).structured).toEqual({ sum: 2 })
   await mcp.close()
@@ -92,27 +92,27 @@ test('what cannot be served is told with the remedy', async () => {
     'server.ts': serverFile,
   })
   const said = async (...args: readonly string[]): Promise<string> => (await it.run(['serve', ...args])).err
-  expect(await said('nothing.ts')).toContain('There is no file nothing.ts')
-  expect(await said('none.ts')).toContain('exports no server\n  → Write: export const server = createServer')
-  expect(await said('needs.ts')).toContain('→ npm install not-a-package')
+  expect(await said('nothing.ts')).toContain('The file nothing.ts does not exist')
+  expect(await said('none.ts')).toContain('does not export a server\n  → Write export const server = createServer')
+  expect(await said('needs.ts')).toContain('→ Run npm install not-a-package')
   expect(await said('wrong.ts')).toContain('wrong.ts cannot be loaded: wrong.ts, line 2: ')
   expect(await said('wrong.mjs')).toContain('wrong.mjs cannot be loaded: wrong.mjs, line 3: ')
-  expect(await said('x.json')).toContain('x.json is no code\n  → Name the file that exports the server')
-  expect(await said('server.ts', '--stdio', '--port', '1')).toContain('exclude each other')
+  expect(await said('x.json')).toContain('x.json is not a .ts or .js file\n  → Pass the file that exports the server')
+  expect(await said('server.ts', '--stdio', '--port', '1')).toContain('--stdio and --port cannot be used together')
   expect(await said('server.ts', '--host', '0.0.0.0', '--port', '0')).toContain(
-    '→ Leave out --host; or give --issuer and --resource, or say --unprotected',
+    '→ Remove --host, or pass --issuer and --resource, or pass --unprotected',
   )
-  expect(await said('server.ts', '--resource', 'https://x.example')).toContain('→ Give --issuer, too')
+  expect(await said('server.ts', '--resource', 'https://x.example')).toContain('→ Add --issuer URL')
   expect(await said('server.ts', '--issuer', 'login')).toContain('→ Correct --issuer')
   const served = it.start(['serve', 'server.ts', '--port', '0', '--format', 'json'])
   const [, port = ''] = await served.until(/"port":(\d+)/)
-  expect(await said('server.ts', '--port', port)).toContain(`Port ${port} on 127.0.0.1 is in use`)
+  expect(await said('server.ts', '--port', port)).toContain(`Port ${port} on 127.0.0.1 is already in use`)
 })
 
 test('--issuer lets in only who has a token of it, and says where to get one', async () => {
   const it = await trial()
   const served = it.start(['serve', 'server.ts', '--port', '0', '--issuer', 'https://login.example', '--scope', 'notes'])
-  const [, url = ''] = await served.until(/served at (\S+)/)
+  const [, url = ''] = await served.until(/Serving server\.ts at (\S+)/)
   const answer = await fetch(url, { method: 'POST', body: '{}' })
   expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, expect.stringContaining('resource_metadata=')])
   const [, metadata = ''] = /resource_metadata="([^"]+)"/.exec(answer.headers.get('www-authenticate') ?? '') ?? []
@@ -131,7 +131,7 @@ export const auth = oauth({ issuer: 'https://login.example', verify: token => to
 `,
   })
   const served = it.start(['serve', 'server.ts', '--port', '0'])
-  const [, url = ''] = await served.until(/served at (\S+)/)
+  const [, url = ''] = await served.until(/Serving server\.ts at (\S+)/)
   const listed = (token: string) => it.run(['list', url, '--bearer-env', 'TOKEN'], { env: { TOKEN: token } })
   expect((await listed('bad')).code).toBe(3)
   expect(await listed('good')).toMatchObject({ code: 0, out: expect.stringContaining('add(a: number') })
@@ -140,7 +140,7 @@ export const auth = oauth({ issuer: 'https://login.example', verify: token => to
 test('where it listens everywhere it answers to the addresses of this machine and to names that are given, and to no others', async () => {
   const it = await trial()
   const served = it.start(['serve', 'server.ts', '--port', '0', '--host', '0.0.0.0', '--unprotected', '--hosts', 'notes.example'])
-  const [, port = ''] = await served.until(/served at \S+:(\d+)\/mcp/)
+  const [, port = ''] = await served.until(/Serving server\.ts at \S+:(\d+)\/mcp/)
   const names = [...addressesAt('0.0.0.0'), 'notes.example', 'evil.example']
   expect(await Promise.all(names.map(host => statusFor(host, Number(port))))).toEqual([
     ...names.slice(0, -1).map(() => 'taken'),
@@ -155,7 +155,7 @@ test('where it listens everywhere it answers to the addresses of this machine an
     expect([verb, code, out + err]).toEqual([
       verb,
       exit,
-      expect.stringMatching(/Host 127\.0\.0\.2\S* is not one[\s\S]*--hosts\)/),
+      expect.stringMatching(/Host 127\.0\.0\.2\S* is not allowed[\s\S]*--hosts\)/),
     ])
   }
   for (const address of addressesAt('0.0.0.0')) await served.until(new RegExp(`and at http://${address}:${port}/mcp`), 'err')

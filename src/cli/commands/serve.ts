@@ -23,30 +23,30 @@ interface ServeOptions extends HttpPlace {
 /** `vivarium serve`. */
 export const serve: Verb = (command, io) => {
   command
-    .argument('<file>', 'exports the server, as default or as `server`; .ts or .js')
-    .option('--stdio', 'Over standard input and output')
-    .option('--port <number>', 'Over HTTP at this port; 0 takes any that is free (default: 3000)', { parse: portOf })
-    .option('--host <name>', 'The address to listen at', { fallback: '127.0.0.1' })
-    .option('--hosts <name>', 'Answer to this Host name, too: api.example.com; * takes any', { repeated: true })
-    .option('--path <path>', 'The path of the endpoint', { fallback: '/mcp' })
-    .option('--sse', 'Also the old pair of endpoints of 2024-11-05, at /sse')
-    .option('--ws', 'Also WebSockets, at /ws (needs the package ws)')
-    .option('--unprotected', 'Let everybody in who reaches --host')
-    .option('--issuer <url>', 'Let in who has a token of this OAuth authorization server')
-    .option('--resource <url>', 'With --issuer: the address for which tokens must be made (default: where it listens)')
-    .option('--scope <name>', 'With --issuer: a scope that every request needs', { repeated: true })
-    .option('--watch', 'Load the file again when it or a file beside it changes')
+    .argument('<file>', 'a .ts or .js file that exports the server, as default or as `server`')
+    .option('--stdio', 'Serve over standard input and output')
+    .option('--port <number>', 'Serve over HTTP at this port; 0 takes a free one (default: 3000)', { parse: portOf })
+    .option('--host <name>', 'Listen at this address', { fallback: '127.0.0.1' })
+    .option('--hosts <name>', 'Also accept this Host name: api.example.com; * accepts any', { repeated: true })
+    .option('--path <path>', 'Set the path of the endpoint', { fallback: '/mcp' })
+    .option('--sse', 'Also serve the HTTP+SSE pair of 2024-11-05, at /sse')
+    .option('--ws', 'Also serve WebSockets, at /ws (needs the package ws)')
+    .option('--unprotected', 'Accept every caller that reaches --host')
+    .option('--issuer <url>', 'Accept tokens of this OAuth authorization server')
+    .option('--resource <url>', 'With --issuer: require this audience in tokens (default: the address of the server)')
+    .option('--scope <name>', 'With --issuer: require this scope for every request', { repeated: true })
+    .option('--watch', 'Load the file again when it, or code below its folder, changes')
     .note(
-      'With --watch the port stays open and calls that run are finished. Over stdio the session goes on. Over HTTP clients of\n2026-07-28 notice nothing; sessions of older ones are found again where the server has a store, else the client opens a new one.',
+      'With --watch the port stays open and running calls finish. Over stdio the session continues. Over HTTP, clients of 2026-07-28 notice nothing; a session of an older revision continues if the server has a store, otherwise the client has to open a new one.',
     )
     .examples([
-      ['vivarium serve server.ts --watch', 'while you write it'],
-      ['vivarium serve server.ts --stdio', 'as an editor would start it'],
+      ['vivarium serve server.ts --watch', 'Serve over HTTP while you work on the file'],
+      ['vivarium serve server.ts --stdio', 'Serve over stdio, as an MCP client starts it'],
       [
         'vivarium serve server.ts --host 0.0.0.0 --issuer https://login.example --resource https://notes.example/mcp',
-        'for others',
+        'Serve for others, with OAuth tokens',
       ],
-      ['vivarium serve server.ts --port 0 --format json', 'prints {"url": …, "port": …}'],
+      ['vivarium serve server.ts --port 0 --format json', 'Take a free port and print {"url": …, "port": …}'],
     ])
     .action<ServeOptions>(call => run(call, io))
 }
@@ -55,7 +55,7 @@ export const serve: Verb = (command, io) => {
 function run({ words: [file = ''], options }: VerbCall<ServeOptions>, io: Io): Promise<number> {
   const { stdio = false, port, watch = false, format } = options
   const { aside, json, line, paint } = printerOf(io)
-  if (stdio && port !== undefined) throw new CliError('--stdio and --port exclude each other', 'Leave one out')
+  if (stdio && port !== undefined) throw new CliError('--stdio and --port cannot be used together', 'Remove one of them')
   // Whoever serves a file writes it: a tool without a description, and the like, is for him.
   process.env['VIVARIUM_LOG'] ??= 'warn'
   const note = (text: string): void => aside.note(text)
@@ -63,19 +63,19 @@ function run({ words: [file = ''], options }: VerbCall<ServeOptions>, io: Io): P
   const ready = (at: { readonly url: string; readonly port: number }): void => {
     if (cluster.isWorker) return
     if (format === 'json') return json(at, true)
-    line(say`${clip(file)} is served at ${paint.name(at.url)}`)
+    line(say`Serving ${clip(file)} at ${paint.name(at.url)}`)
     for (const address of addressesAt(options.host)) {
       const url = new URL(at.url)
       url.hostname = address.includes(':') ? `[${address}]` : address
       note(`  and at ${url.href}`)
     }
-    note(`  vivarium list ${at.url}`)
-    note(`  Ctrl-C ends it${watch ? '; changes are served at once' : ''}`)
+    note(`  Try: vivarium list ${at.url}`)
+    note(`  Press Ctrl-C to end${watch ? '. Changes are loaded automatically' : ''}`)
   }
   return serveOverHttp(file, options, watch ? wordsOf(options) : undefined, io, {
     ready,
     reloaded: (changed, ms) => note(`${changed} changed: reloaded in ${durationText(Math.round(ms))}`),
-    failed: changed => aside.warn(`${changed} changed: it does not start, so the one before goes on`),
+    failed: changed => aside.warn(`${changed} changed: the new version does not start, so the previous one keeps serving`),
   })
 }
 

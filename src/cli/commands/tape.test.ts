@@ -64,7 +64,7 @@ describe('vivarium record', () => {
     expect(await recording.code).toBe(0)
     const same = start(['replay', file, '--against', url])
     expect(await same.code).toBe(0)
-    expect(same.text()).toMatch(/nothing differs/)
+    expect(same.text()).toMatch(/no differences/)
   })
 
   test('leaves a tape that is there as it is, unless it is told to write over it and can begin', async () => {
@@ -84,7 +84,7 @@ describe('vivarium record', () => {
   test('refuses a client on stdio and on a port at once', async () => {
     await expect(start(['record', 'http://127.0.0.1:1/mcp', '--stdio', '--port', '1', '--out', file]).code).rejects.toMatchObject(
       {
-        message: '--stdio and --port exclude each other',
+        message: '--stdio and --port cannot be used together',
       },
     )
   })
@@ -115,7 +115,7 @@ describe('vivarium replay', () => {
   test('serves the tape until it is ended, with faults', async () => {
     await recorded()
     const mock = start(['replay', file, '--serve', '--port', '0', '--format', 'json', '--fault', 'error=-32001@tools/call'])
-    await expect(greetedAt((await mock.first).url)).rejects.toThrow(/asked for by a fault/)
+    await expect(greetedAt((await mock.first).url)).rejects.toThrow(/injected by a fault/)
     mock.stop()
     expect(await mock.code).toBe(0)
   })
@@ -131,11 +131,15 @@ describe('vivarium replay', () => {
   })
 
   test('says what is wrong with a file, and with words that ask for nothing or for two things', async () => {
-    await expect(start(['replay', file, '--serve']).code).rejects.toMatchObject({ message: /There is no file/ })
+    await expect(start(['replay', file, '--serve']).code).rejects.toMatchObject({ message: /The file \S+ does not exist/ })
     await writeFile(file, 'no tape\n')
-    await expect(start(['replay', file, '--serve']).code).rejects.toMatchObject({ message: 'Line 1 of the tape is no JSON' })
+    await expect(start(['replay', file, '--serve']).code).rejects.toMatchObject({
+      message: 'Line 1 of the tape is not valid JSON',
+    })
     await recorded()
-    await expect(start(['replay', file]).code).rejects.toMatchObject({ fix: 'Write --against TARGET, or --serve' })
+    await expect(start(['replay', file]).code).rejects.toMatchObject({
+      fix: 'Use --against TARGET to compare, or --serve to serve the tape',
+    })
     await expect(start(['replay', file, '--serve', '--against', 'x']).code).rejects.toMatchObject({ message: /one thing only/ })
     expect(await readFile(file, 'utf8')).toContain('Hello')
   })

@@ -53,7 +53,7 @@ describe('vivarium test', () => {
     // How far it is is nothing for a log.
     expect(aside).toBe('')
     expect(output).toContain('judged 1.2.3')
-    expect(output).toMatch(/\d+ passed, 0 failed, \d+ skipped, 0 errors of the kit/)
+    expect(output).toMatch(/\d+ passed, 0 failed, \d+ skipped, 0 errors\n/)
   })
 
   it.each([[[]], [['--allow-writes']]])('fails no server for scopes that whoever starts it holds anyway: %j', async more => {
@@ -69,7 +69,7 @@ describe('vivarium test', () => {
     )
     const words = ['--only', 'E4|base/tools', '--skipped', ...more]
     const { code, output } = await vivarium('test', ...words, '--', process.execPath, file)
-    expect([code, output]).toEqual([0, expect.stringContaining('The kit may call look as it is; judge the server over HTTP')])
+    expect([code, output]).toEqual([0, expect.stringContaining('The kit may already call look; test the server over HTTP')])
   })
 
   it('writes the report, the results for a build and the badge, and prints the report as JSON', async () => {
@@ -90,7 +90,7 @@ describe('vivarium test', () => {
     const refused = vivarium('test', 'http://127.0.0.1:1/mcp', '--revision', '2025-11-25')
     await expect(refused).rejects.toMatchObject({
       exit: 4,
-      fix: 'vivarium doctor http://127.0.0.1:1/mcp',
+      fix: 'Run vivarium doctor http://127.0.0.1:1/mcp to see why',
     } satisfies Partial<CliError>)
   })
 
@@ -141,12 +141,12 @@ describe('vivarium test', () => {
       )
       expect(code).toBe(3)
       expect(output).toMatch(/2025-11-25 +http +[5-9] +0 +\d+ +0/)
-      expect(output).toContain('SHUT    Only what a stranger sees was judged')
+      expect(output).toContain('LOCKED  Only requests without credentials were tested')
       expect(output).toMatch(/HTTP status 401.*--bearer-env NAME or --header.*\(\d+ scenarios were not run\)/)
       const results = JSON.parse(readFileSync(report, 'utf8')).results as { test_id: string; status: string; fault?: string }[]
       expect(results.filter(({ status }) => status === 'passed').map(({ test_id }) => test_id)).toContain('auth/metadata')
       expect(results.at(-1)).toMatchObject({ status: 'skipped', fault: 'guarded' })
-      expect(readFileSync(junit, 'utf8')).toMatch(/<skipped message="The server wants credentials.*--bearer-env/)
+      expect(readFileSync(junit, 'utf8')).toMatch(/<skipped message="The server requires credentials.*--bearer-env/)
       expect(JSON.parse(readFileSync(badge, 'utf8'))).toMatchObject({ message: 'credentials needed', color: 'lightgrey' })
     })
 
@@ -163,7 +163,7 @@ describe('vivarium test', () => {
       const { code, output } = await vivarium('test', await guarded(true), ...only, '--bearer-env', 'VIVARIUM_TEST_TOKEN')
       expect(code).toBe(0)
       expect(output).toContain('guarded 1.0.0')
-      expect(output).not.toContain('SHUT')
+      expect(output).not.toContain('LOCKED')
     })
   })
 

@@ -29,10 +29,10 @@ import {
 } from '../../conformance/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { given } from '../../jsonrpc/message.ts'
-import { authorizationOf, type ConnectingOptions, headersOf } from '../connecting.ts'
+import { authorizationOf, bearerAbout, type ConnectingOptions, headerAbout, headersOf, targetAbout } from '../connecting.ts'
 import { CliError, type Io } from '../io.ts'
 import { createProgress, printerOf } from '../print.ts'
-import type { Verb, VerbCall } from '../program.ts'
+import { connectionGroup, type Verb, type VerbCall } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
 import { shellWord } from '../terminal/text.ts'
 import { trustOption } from '../trust/consent.ts'
@@ -75,45 +75,42 @@ const carriers: readonly Carrier[] = ['stdio', 'http', 'sse', 'websocket']
 
 /** `vivarium test`. */
 export const test: Verb = (command, io) => {
-  trustOption(command)
-    .argument('[target]', 'the server')
-    .option('--revision <id>', 'Only this revision; may be given again', { repeated: true, parse: oneOf(allRevisions) })
-    .option('--carrier <name>', 'Only over stdio, http, sse or websocket; may be given again', {
+  command
+    .argument('[target]', targetAbout)
+    .option('--revision <id>', 'Test only this revision', { repeated: true, parse: oneOf(allRevisions) })
+    .option('--carrier <name>', 'Test only over this transport: stdio, http, sse or websocket', {
       repeated: true,
       parse: oneOf(carriers),
     })
-    .option('--only <pattern>', 'Only scenarios whose id or statement fits', { parse: pattern })
-    .option('--allow-writes', 'Call tools that may write, too')
-    .option('--sse <url>', 'The same server over the old pair of HTTP endpoints')
-    .option('--ws <url>', 'The same server over a WebSocket')
-    .option('--header <line>', `A header of every request: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
-      repeated: true,
+    .option('--only <pattern>', 'Run only scenarios whose id or statement matches this regular expression', { parse: pattern })
+    .option('--allow-writes', 'Also call tools that may write')
+    .option('--sse <url>', 'Also test the same server over the HTTP+SSE pair at this address')
+    .option('--ws <url>', 'Also test the same server over a WebSocket at this address')
+    .option('--client <command>', 'Test a client instead: a program that takes the address of a server as its last argument')
+    .option('--host <command>', 'Test an MCP Live host instead, started in the same way')
+    .option('--issuer <port>', 'Act as the authorization server that the server trusts, at http://127.0.0.1:PORT', {
+      parse: portNumber,
     })
-    .option('--bearer-env <NAME>', 'The variable that holds a bearer token')
-    .option('--no-auth', 'Do not sign in where the server asks for it: judge what a stranger sees')
-    .option('--client <command>', 'Judge a client instead: a program that gets the address of a server as its last word')
-    .option('--host <command>', 'Judge a host of MCP Live instead, started in the same way')
-    .option(
-      '--issuer <port>',
-      'Be the authorization server that the server trusts, http://127.0.0.1:PORT, with tokens of every kind',
-      { parse: portNumber },
-    )
-    .option('--scope <name>', 'With --issuer: a scope that the server wants; may be given again', { repeated: true })
-    .option('--config <file>', 'Look names up in this file alone')
-    .option('--skipped', 'Also say what was skipped, and why')
+    .option('--scope <name>', 'With --issuer: a scope that the server requires', { repeated: true })
+    .option('--skipped', 'Also print which scenarios were skipped, and why')
     .option('--report <file>', 'Write the whole report as JSON')
     .option('--junit <file>', 'Write the results as JUnit XML')
     .option('--badge <file>', 'Write a badge as JSON')
+  trustOption(command, connectionGroup)
+    .option('--config <file>', 'Look the name up in this config file only', { group: connectionGroup })
+    .option('--header <line>', headerAbout, { repeated: true, group: connectionGroup })
+    .option('--bearer-env <NAME>', bearerAbout, { group: connectionGroup })
+    .option('--no-auth', 'Do not sign in when the server asks for it: test what a stranger sees', { group: connectionGroup })
     .note(
-      'Exit code 0: nothing failed; 1: something did; 3: nothing did, but the server wants credentials for the rest; 4: nobody is there.\nTools are called only if they say that they read, or are known fixtures of conformance suites; --allow-writes lifts that.',
+      'Exit codes: 0 nothing failed, 1 something failed, 3 nothing failed but the server requires credentials for the rest, 4 the server cannot be reached.\nOnly tools that say that they only read, and known fixtures of conformance suites, are called; --allow-writes also calls the others.',
     )
     .examples([
-      ['vivarium test https://example.com/mcp', 'over the network'],
-      ['vivarium test -- node server.js', 'a program'],
-      ['vivarium test ./server.ts --revision 2025-11-25 --only base/tools', 'some of it'],
-      ['vivarium test notes --junit results.xml --badge badge.json', 'for a build'],
-      ['vivarium test https://example.com/mcp --bearer-env TOKEN', 'behind a guard'],
-      ['vivarium test --client "node my-client.js"', 'a client'],
+      ['vivarium test https://example.com/mcp', 'Test a server at an address'],
+      ['vivarium test -- node server.js', 'Test a program'],
+      ['vivarium test ./server.ts --revision 2025-11-25 --only base/tools', 'Test one revision and a part of the scenarios'],
+      ['vivarium test notes --junit results.xml --badge badge.json', 'Write files for a build'],
+      ['vivarium test https://example.com/mcp --bearer-env TOKEN', 'Test a server that requires a token'],
+      ['vivarium test --client "node my-client.js"', 'Test a client'],
     ])
     .action<TestOptions>(call => run(call, io))
 }
@@ -122,7 +119,7 @@ export const test: Verb = (command, io) => {
 function oneOf<T extends string>(known: readonly T[]): (text: string) => T {
   return text => {
     const found = known.find(each => each === text)
-    if (found === undefined) throw new TypeError(`there is no ${clip(text)}; known are ${known.join(', ')}`)
+    if (found === undefined) throw new TypeError(`"${clip(text)}" is not known. Write one of ${known.join(', ')}`)
     return found
   }
 }
@@ -132,14 +129,15 @@ function pattern(text: string): RegExp {
   try {
     return new RegExp(text)
   } catch (cause) {
-    throw new TypeError(`${clip(text)} is no regular expression`, { cause })
+    throw new TypeError(`"${clip(text)}" is not a valid regular expression`, { cause })
   }
 }
 
 /** A port that can be named beforehand, so not 0. */
 function portNumber(text: string): number {
   const port = Number(text)
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new TypeError('give the number of a port')
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new TypeError(`"${clip(text)}" is not a port. Write a number from 1 to 65535`)
   return port
 }
 
@@ -154,7 +152,7 @@ async function run(call: VerbCall<TestOptions>, io: Io): Promise<number> {
       judgeServer(call, io, bar))
     bar.end()
     if (report.results.length === 0)
-      throw new CliError('There is nothing to judge', 'No scenario fits the revisions, carriers and pattern')
+      throw new CliError('No scenario was run', 'No scenario matches --revision, --carrier and --only: remove one of them')
     await write(report, options)
     if (options.format === 'json') printerOf(io).json(report)
     else {
@@ -212,7 +210,7 @@ function callerAgain({ client, host }: TestOptions): (options: string) => string
 /** Tokens are made for the address that the server is reached by. */
 function addressOf(target: Target): string {
   if (typeof target === 'string' || target instanceof URL) return String(target)
-  throw new CliError('--issuer is for servers that are reached by a URL')
+  throw new CliError('--issuer needs a server at a URL', 'Serve it over HTTP and pass its address')
 }
 
 /** Where else the same server serves is said beside the target. */
@@ -226,7 +224,8 @@ function targetOf(target: Target, { sse, ws, carrier }: TestOptions): JudgeTarge
       ? { ...places, http: target, sse: target }
       : { ...places, http: target }
   }
-  if (!('command' in target)) throw new CliError('Only a URL or a program can be judged')
+  if (!('command' in target))
+    throw new CliError('Only a URL or a program can be tested', 'Pass an address, a file, or -- and a program')
   const { command, args, env, cwd } = target
   return { ...places, stdio: { command, ...given({ args, env, cwd }) } }
 }
@@ -241,7 +240,9 @@ function watching(bar: ReturnType<typeof createProgress>): (result: Result) => v
 function refuse(report: Report, label: string): void {
   const found = faultOf(report)
   if (found === undefined || found.fault === 'guarded') return
-  throw new CliError(`${label} cannot be judged: ${clip(found.message, 300)}`, `vivarium doctor ${label}`, { exit: 4 })
+  throw new CliError(`${label} cannot be tested: ${clip(found.message, 300)}`, `Run vivarium doctor ${label} to see why`, {
+    exit: 4,
+  })
 }
 
 /** Writes the report in the formats that were asked for. */
@@ -266,8 +267,8 @@ export function judgeCaller(
   if (client === undefined && host === undefined) return undefined
   if (client !== undefined && host !== undefined)
     throw new CliError(
-      '--client and --host judge one program each',
-      'vivarium test --client "COMMAND", then vivarium test --host "COMMAND"',
+      '--client and --host cannot be used together',
+      'Run vivarium test --client "COMMAND", then vivarium test --host "COMMAND"',
     )
   const options: JudgeClientOptions = { ...more, ...given({ revisions: revision, carriers: carrier, only }) }
   return client === undefined ? judgeHost({ command: host ?? '' }, options) : judgeClient({ command: client }, options)
@@ -279,8 +280,8 @@ export function refuseUnheard(report: Report): Report {
   const isCell = ({ test_id, status }: Result): boolean => test_id.startsWith('cell/') && status === 'skipped'
   if (first === undefined || !report.results.every(isCell)) return report
   throw new CliError(
-    `The program cannot be judged at any revision. ${clip(first.message, 300)}`,
-    'It is started with the address of a server as its last word, and has to connect to it: try it by hand with one',
+    `The program cannot be tested at any revision. ${clip(first.message, 300)}`,
+    'The program is started with the address of a server as its last argument and must connect to it. Start it yourself with such an address to see what it does',
     { exit: 4 },
   )
 }
@@ -288,7 +289,7 @@ export function refuseUnheard(report: Report): Report {
 // A token for a server that wants one: of a sign-in that was made before, or of one in the browser where somebody can be asked.
 
 /** How long somebody may take to sign in with the browser. */
-const patienceMs = 300_000
+const waitMs = 300_000
 
 /** The header that lets us in; undefined: there is none to be had, and the guard is all that can be judged. */
 export async function tokenFor(target: Target, headers: Readonly<Record<string, string>>, io: Io): Promise<string | undefined> {
@@ -300,7 +301,7 @@ export async function tokenFor(target: Target, headers: Readonly<Record<string, 
     return fetch(url, init)
   }
   try {
-    const signal = AbortSignal.any([io.signal, AbortSignal.timeout(patienceMs)])
+    const signal = AbortSignal.any([io.signal, AbortSignal.timeout(waitMs)])
     await using _ = await connect(target, { auth, headers, fetch: watched, signal })
   } catch {
     // Whether it lets us in is for the kit to say: a server that fails here may do so for what is judged.

@@ -70,8 +70,8 @@ test('a session: it remembers, is woken, asks, explains, counts and undoes; the 
   await first.say(undefined, /Ctrl-D ends/)
   expect(await first.say('Remember that Kim likes green tea', /turn 1 ·/)).toMatch(/→ memory\.remember .*\n ✓ memory\.remember/)
   const answer = await first.say('What does Kim like?', /turn 2 ·/)
-  expect(answer).toMatch(/\+ memory\.retrieval added \d+ tokens before your words: .*Kim likes green tea/)
-  expect(answer).toContain('│ From what I was given: - Kim likes green tea')
+  expect(answer).toMatch(/\+ memory\.retrieval added \d+ tokens before your message: .*Kim likes green tea/)
+  expect(answer).toContain('│ From the available information: - Kim likes green tea')
   await first.say('Remember that my address is kim@example.com', /turn 3 ·/)
   const redacted = await first.say('What is my address?', /turn 4 ·/)
   expect(redacted).toMatch(/address is \[redacted-email\]/)
@@ -88,13 +88,13 @@ test('a session: it remembers, is woken, asks, explains, counts and undoes; the 
   const write = `call write_file path=${file} content=hi`
   const refused = await first.say(write, /turn 7 ·/)
   expect(refused).toMatch(/\? 1\. Allow the tool write_file of files on .*hello\.txt/)
-  expect(refused).toContain('Refused: there is nobody to ask without a terminal')
+  expect(refused).toContain('Refused: without a terminal, nobody can be asked')
   expect(refused).toContain('✗ refused files.write_file')
   expect(existsSync(file)).toBe(false)
   const why = await first.say('/why', /hook\.after +memory/)
   expect(why).toMatch(/✗ tool +files\/files\.edit refused, write_file/)
   expect(why).toMatch(/APPROVAL_REFUSED, rule otherwise\.scope/)
-  await first.say('/allow', /Yes, the next time/)
+  await first.say('/allow', /Approved for the next time/)
   const allowed = await first.say(write, /turn 8 ·/)
   expect(allowed.match(/\? Allow|✓ Allow/g)).toEqual(['✓ Allow'])
   expect(readFileSync(file, 'utf8')).toBe('hi')
@@ -103,12 +103,14 @@ test('a session: it remembers, is woken, asks, explains, counts and undoes; the 
 
   await first.say('call write_note name=shopping text=milk', /turn 9 ·/)
   await first.say('call write_note name=shopping text=honey', /turn 10 ·/)
-  expect(await first.say('/undo', /is undone\n.*\n/)).toContain('notes.write_note by setting its state back')
+  expect(await first.say('/undo', /is undone\n.*\n/)).toContain('notes.write_note by restoring its state')
   expect(await first.say('/state', /\{"shopping"/)).toContain('{"shopping":"milk"}')
   expect(await first.say('/cost 4', /you asked/)).toMatch(
     /turn 4 .*\n(?: +\d+ .*\n)* +\d+ memory\/memory\.retrieval \(memory\.retrieval, beforeUser\)/,
   )
-  expect(await first.say('/audit kind=tool outcome=refused', /The chain over \d+ notes holds/)).toMatch(/✗ tool .*write_file/)
+  expect(await first.say('/audit kind=tool outcome=refused', /The audit log is intact: \d+ entries/)).toMatch(
+    /✗ tool .*write_file/,
+  )
   expect(await first.finish()).toBe(0)
   expect(first.output()).not.toContain('\u001b')
   expect(first.errors()).toBe('')
@@ -132,7 +134,7 @@ test('a signal to end, and Ctrl-C twice, end it as well as the end of the input'
     const [one, two] = signals
     terminal.child.kill(one)
     if (two !== undefined) {
-      await terminal.say(undefined, /Ctrl-C again ends/)
+      await terminal.say(undefined, /Ctrl-C again/)
       terminal.child.kill(two)
     }
     expect(await terminal.ended).toBe(0)
@@ -148,7 +150,7 @@ test('a config that came with a folder starts nothing unasked; what is recorded 
   writeFileSync(join(cwd, '.mcp.json'), JSON.stringify({ mcpServers: { bait } }))
   const careful = start(cwd, ['--config', '.mcp.json'])
   expect(await careful.finish()).toBe(1)
-  expect(careful.errors()).toMatch(/^vivarium: .*\.mcp\.json is not trusted\. It starts 1 program\. .*so nothing of it is used\n/)
+  expect(careful.errors()).toMatch(/^vivarium: .*\.mcp\.json is not approved\. It starts 1 program\. .*so the file is not used\n/)
   expect(careful.errors()).toContain('--trust')
   expect(existsSync(marker)).toBe(false)
   const trusting = start(cwd, ['--config', '.mcp.json', '--trust', '--record', 'session.jsonl'])
@@ -164,7 +166,7 @@ test('what is wrong with its arguments or its config is one line, and its status
   const cwd = await folder()
   const missing = start(cwd, ['--config', 'nothing.json'])
   expect(await missing.finish()).toBe(1)
-  expect(missing.errors()).toMatch(/^vivarium: .*nothing\.json.*\n$/)
+  expect(missing.errors()).toMatch(/^vivarium: The config file nothing\.json does not exist\n {2}→ .*--config\n$/)
   const unknown = start(cwd, ['--wrong'])
   expect(await unknown.finish()).toBe(1)
   expect(unknown.errors()).toMatch(/^vivarium: .*--wrong/)

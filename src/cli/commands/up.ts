@@ -27,21 +27,21 @@ interface UpOptions {
 /** `vivarium up`. */
 export const up: Verb = (command, io) => {
   trustOption(command)
-    .option('--config <file>', 'Servers, and how the host treats them', { fallback: '.mcp.json' })
-    .option('--data <folder>', 'Where everything is kept (default: VIVARIUM_DATA, else .vivarium)')
+    .option('--config <file>', 'Use the servers and settings of this file', { fallback: '.mcp.json' })
+    .option('--data <folder>', 'Keep all data in this folder (default: VIVARIUM_DATA, otherwise .vivarium)')
     .option(
       '--store <url>',
-      'Another store for the host: sqlite:PATH, postgres://… or memory: (default: VIVARIUM_STORE, else sqlite in the folder)',
+      'Use another store: sqlite:PATH, postgres://… or memory: (default: VIVARIUM_STORE, otherwise SQLite in the data folder)',
     )
-    .option('--record <file>', 'Record the session, with everything that is said, to be played again')
-    .option('--conversation <name>', 'Which conversation is shown (default: main)')
+    .option('--record <file>', 'Record the whole session, to replay it later')
+    .option('--conversation <name>', 'Show this conversation (default: main)')
     .note(
-      `In the config \${VIVARIUM_DATA} is the folder of --data, \${VIVARIUM_FOLDER} the one it was started in, \${VIVARIUM_NODE} this Node.
-The model is that of ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, else the offline assistant.`,
+      `In the config file, \${VIVARIUM_DATA} is the data folder, \${VIVARIUM_FOLDER} the folder of the start and \${VIVARIUM_NODE} this Node.
+The model comes from ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL. Without them, an offline assistant answers.`,
     )
     .examples([
-      ['vivarium up', 'the servers of ./.mcp.json'],
-      ['vivarium up --config ~/.cursor/mcp.json', 'those of another program'],
+      ['vivarium up', 'Start with the servers of ./.mcp.json'],
+      ['vivarium up --config ~/.cursor/mcp.json', 'Start with the servers of another program'],
     ])
     .action<UpOptions>(({ options }) => runHost(options, io))
 }
@@ -56,7 +56,7 @@ async function runHost(options: UpOptions, io: Io): Promise<number> {
   const { parsed, digest } = await agreedConfig(options.config, options.trust, io, around)
   // Nothing is made or filled in before that.
   const made = named === undefined ? await useData('.vivarium', io, options) : folderAt(named)
-  if (made !== data) throw new CliError(`The folder ${data} has moved since you were asked`, 'Start the command again')
+  if (made !== data) throw new CliError(`The folder ${data} was moved after you approved it`, 'Run the command again')
   const store = options.store ?? env['VIVARIUM_STORE'] ?? `sqlite:${join(data, 'host.db')}`
   const { host, roots, examples, written } = readSettings(parsed, options.config, around)
   for (const folder of roots) mkdirSync(folder, { recursive: true })

@@ -14,7 +14,7 @@ describe('list', () => {
     const { run } = await trial()
     const { code, out, err } = await run(['list', 'server.ts'])
     expect([code, err]).toEqual([0, ''])
-    expect(out).toContain('Tools (6)\n  add(a: number, b?: number = 1) → { sum: number }  · reads only\n    Adds numbers\n')
+    expect(out).toContain('Tools (6)\n  add(a: number, b?: number = 1) → { sum: number }  · read-only\n    Adds numbers\n')
     expect(out).toContain('Resources (1)\n  note://today  today, text/plain\n')
     expect(out).toContain('Prompts (1)\n  sum(style)\n    Sums up\n')
     expect(out).not.toContain('\u001b')
@@ -39,7 +39,7 @@ describe('list', () => {
     const { code, out, err } = await run(['list', '@some/server', 'tools'])
     expect(err).toMatch(/^vivarium: @some\/server 2\.0\.0, installed in /)
     expect([code, out]).toEqual([0, '  ping()\n    Answers\n'])
-    expect((await run(['list', 'never-installed'])).err).toContain('npm:never-installed would be the npm package')
+    expect((await run(['list', 'never-installed'])).err).toContain('For the npm package of that name, write npm:never-installed')
   })
 
   test('a file that exports no server is told so', async () => {
@@ -47,7 +47,7 @@ describe('list', () => {
     write('none.ts', 'export const x = 1')
     const { code, err } = await run(['list', './none.ts'])
     expect(code).toBe(4)
-    expect(err).toContain('A file exports its server: export const server = createServer(')
+    expect(err).toContain('A file must export its server: export const server = createServer(')
   })
 
   test('a kind that nobody knows, a file that is not there, and no target at all are usage', async () => {
@@ -110,30 +110,30 @@ server.tool('find', { description: 'Finds all' }, () => 'found')
     expect(await run(['call', 'server.ts', 'add'])).toEqual({
       code: 1,
       out: '',
-      err: 'vivarium: add needs a\n  → add(a: number, b?: number = 1)\n',
+      err: 'vivarium: add requires the argument a\n  → add(a: number, b?: number = 1)\n',
     })
     expect((await run(['call', 'server.ts', 'ad', 'a=1'])).err).toBe(
       'vivarium: The server has no tool ad\n  → Did you mean add?\n',
     )
-    expect((await run(['call', 'server.ts', 'add', 'a=x'])).err).toContain('a: "x" is no number')
+    expect((await run(['call', 'server.ts', 'add', 'a=x'])).err).toContain('a: "x" is not of type number')
     expect(await run(['call', 'server.ts', 'add', 'a=1', 'nope=3'])).toEqual({
       code: 1,
       out: '',
-      err: 'vivarium: add has no nope\n  → There are a, b\n',
+      err: 'vivarium: add has no argument nope\n  → Its arguments are a, b\n',
     })
     expect((await run(['prompt', 'server.ts', 'sum', 'stile=short'])).err).toBe(
-      'vivarium: sum has no stile\n  → Did you mean style?\n',
+      'vivarium: sum has no argument stile\n  → Did you mean style?\n',
     )
-    expect((await run(['call', 'server.ts'])).err).toContain('→ vivarium list server.ts tools shows them')
+    expect((await run(['call', 'server.ts'])).err).toContain('→ Run vivarium list server.ts tools to see the tools')
   })
 
   test('a server without prompts or resources is said to have none', async () => {
     const { run } = await trial({
       'odd.ts': `import { createServer } from 'vivarium/server'\nexport const server = createServer({ name: 'odd', version: '1.0.0' })\nserver.tool('x', {}, () => 'x')\n`,
     })
-    expect((await run(['prompt', 'odd.ts', 'nope'])).err).toBe('vivarium: odd.ts offers no prompts\n')
-    expect((await run(['prompt', 'odd.ts', 'nope', 'a=1'])).err).toBe('vivarium: odd.ts offers no prompts\n')
-    expect((await run(['read', 'odd.ts', 'x://y'])).err).toBe('vivarium: odd.ts offers no resources\n')
+    expect((await run(['prompt', 'odd.ts', 'nope'])).err).toBe('vivarium: odd.ts has no prompts\n')
+    expect((await run(['prompt', 'odd.ts', 'nope', 'a=1'])).err).toBe('vivarium: odd.ts has no prompts\n')
+    expect((await run(['read', 'odd.ts', 'x://y'])).err).toBe('vivarium: odd.ts has no resources\n')
   })
 
   test('a tool that reports an error ends with 5, its words and its suggestion', async () => {
@@ -155,7 +155,9 @@ server.tool('find', { description: 'Finds all' }, () => 'found')
     const { run } = await trial()
     const declined = await run(['call', 'server.ts', 'name'])
     expect([declined.code, declined.out]).toEqual([0, 'decline\n'])
-    expect(declined.err).toContain('Declined: the server asks: Who are you? → run it in a terminal, or give --answer name=…')
+    expect(declined.err).toContain(
+      'Declined: the server asks: Who are you? → Run the command in a terminal, or pass --answer name=…',
+    )
     expect((await run(['call', 'server.ts', 'name', '--answer', 'name=Kim'])).out).toBe('Hello Kim\n')
     expect((await run(['call', 'server.ts', 'name', '--answer', 'name=Kim', '--revision', '2025-11-25'])).out).toBe('Hello Kim\n')
   })
@@ -187,8 +189,8 @@ test('a resource, a prompt and a folder that are not there are told with what ma
   expect((await run(['prompt', 'server.ts', 'summ'])).err).toBe(
     'vivarium: The server has no prompt summ\n  → Did you mean sum?\n',
   )
-  expect((await run(['list', 'server.ts', '--cwd', 'nowhere'])).err).toContain('--cwd: there is no folder nowhere')
-  expect((await run(['call'])).err).toContain('Your configs have notes')
+  expect((await run(['list', 'server.ts', '--cwd', 'nowhere'])).err).toContain('--cwd: the folder nowhere does not exist')
+  expect((await run(['call'])).err).toContain('Configured servers: notes')
 })
 
 test('Ctrl-C and SIGTERM in the middle of a call end it, and all that was started for it', async () => {
@@ -227,7 +229,7 @@ describe('inspect', () => {
     const { run } = await trial()
     const { out } = await run(['inspect', 'server.ts'])
     expect(out).toMatch(/^trial 1\.2\.3\n {2}target +server\.ts\n {2}revision +2026-07-28/)
-    expect(out).toMatch(/carrier +stdio\n {2}opened in +\d/)
+    expect(out).toMatch(/transport +stdio\n {2}opened in +\d/)
     expect(out).toMatch(/round trip +\d+\.\d ms\n/)
     expect(out).toContain('6 tools, 1 resource, 0 templates, 1 prompt')
     expect(out).toContain('    │ Be kind\n')
@@ -323,25 +325,25 @@ server.tool('delete_note', { annotations: { destructiveHint: true } }, () => 'x'
 `,
   })
   const { out } = await run(['inspect', 'notes.ts'])
-  expect(out).toMatch(/Before a call\n[\s\S]*add_note {5}\S.*\n[\s\S]*delete_note {2}\S/)
+  expect(out).toMatch(/\nTools\n[\s\S]*add_note {5}\S.*\n[\s\S]*delete_note {2}\S/)
 })
 
 test('a word that names nothing is told what may be meant', async () => {
   const { run } = await trial({ '.mcp.json': JSON.stringify({ mcpServers: { good: { command: 'node' } } }) })
-  expect((await run(['list', 'goood'])).err).toBe('vivarium: Nothing is called goood\n  → Did you mean good?\n')
+  expect((await run(['list', 'goood'])).err).toBe('vivarium: There is no server goood\n  → Did you mean good?\n')
   expect((await run(['list', 'goood', '--config', '.mcp.json'])).err).toContain('→ Did you mean good?')
   expect((await run(['list', '127.0.0.1:3917/mcp'])).err).toContain('→ Write http://127.0.0.1:3917/mcp')
   expect((await run(['list', 'good', '--timeout', 'soon'])).err).toContain(
-    'soon is no time. Write 500ms, 30s, 5m, or a number of seconds',
+    '"soon" is not a time. Write 500ms, 30s, 5m, or a number of seconds',
   )
 })
 
 test('a failure names the target as it would be typed again', async () => {
   const { run, write } = await trial({})
   write('.mcp.json', JSON.stringify({ mcpServers: { broken: { command: 'node', args: ['-e', 'process.exit(1)'] } } }))
-  expect((await run(['list', 'broken', '--trust'])).err).toContain('→ vivarium doctor broken says why')
+  expect((await run(['list', 'broken', '--trust'])).err).toContain('→ Run vivarium doctor broken to see why')
   expect((await run(['list', '--', 'node', '-e', 'process.exit(1)'])).err).toContain(
-    `→ vivarium doctor -- node -e 'process.exit(1)' says why`,
+    `→ Run vivarium doctor -- node -e 'process.exit(1)' to see why`,
   )
 })
 
@@ -403,5 +405,5 @@ test('a server that names nothing to listen to is refused by name', async () => 
   const { run, folder } = await trial({})
   writeFileSync(join(folder, 'plain.mjs'), readFileSync(join(root, 'test/cli/plain-server.mjs'), 'utf8'))
   const { code, err } = await run(['listen', '--', 'node', 'plain.mjs'])
-  expect([code, err]).toEqual([1, expect.stringContaining('announces nothing')])
+  expect([code, err]).toEqual([1, expect.stringContaining('announces no events, updates or list changes')])
 })

@@ -12,7 +12,7 @@ interface Probing {
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
   /** How long each request may take. */
-  readonly patienceMs: number
+  readonly waitMs: number
 }
 
 /** More of an answer is not read. */
@@ -41,45 +41,52 @@ const inTls = (message: string, fix: string): Finding => noServer('tls', message
 /** Asked only where a client could not connect. */
 export async function examineAddress(url: URL, probing: Probing): Promise<Finding> {
   if (url.protocol === 'ws:' || url.protocol === 'wss:')
-    return atAddress('Nobody takes WebSockets there', 'Correct the address; most servers speak HTTP: https://…')
+    return atAddress('Nothing accepts WebSockets at this address', 'Correct the address. Most servers speak HTTP: https://…')
   const answer = await post(url, probing)
-  if (!('status' in answer)) return unreachableAt(url, answer, probing.patienceMs)
+  if (!('status' in answer)) return unreachableAt(url, answer, probing.waitMs)
   const { status } = answer
   if (status === 401 || status === 403) return refused(url, answer, probing)
   if (answer.opens)
     return fail(
       'http',
-      'It answers a handshake, but not in a way that this client takes',
-      'Look with --verbose, or judge it: vivarium test',
+      'The server answers the handshake, but this client cannot use the answer',
+      'Run the command with --verbose, or test the server: vivarium test',
       1,
     )
   if (status >= 300 && status < 400)
-    return atAddress(`It sends elsewhere: ${clip(answer.location ?? '')}`, 'Use that address; clients do not follow with a POST')
+    return atAddress(
+      `The address redirects to ${clip(answer.location ?? '')}`,
+      'Use that address: clients do not follow redirects of a POST',
+    )
   const [old, elsewhere] = await Promise.all([isOldPair(url, probing), otherPath(url, probing)])
   if (old)
     return warn(
       'address',
-      'This is the old SSE endpoint of 2024-11-05',
-      'Write "type": "sse" in configs, and ask for a server of today',
+      'This is an endpoint of the old HTTP+SSE transport of 2024-11-05',
+      'Write "type": "sse" in configs, and ask the operator for Streamable HTTP',
     )
-  if (elsewhere !== undefined) return atAddress(`Nothing serves at ${clip(url.pathname)} (HTTP ${status})`, `Use ${elsewhere}`)
+  if (elsewhere !== undefined)
+    return atAddress(`No MCP server answers at ${clip(url.pathname)} (HTTP ${status})`, `Use ${elsewhere}`)
   if (answer.html)
     return atAddress(
-      `There is a web page, no server (HTTP ${status})`,
-      'Look for the address of the MCP endpoint; often it ends in /mcp',
+      `This is a web page, not an MCP server (HTTP ${status})`,
+      'Look up the address of the MCP endpoint; it often ends in /mcp',
     )
   if (status === 404 || status === 405)
     return atAddress(
-      `Nothing serves at ${clip(url.pathname)} (HTTP ${status}), nor at ${paths.slice(0, 3).join(', ')} and the like`,
-      'Look up the address of its MCP endpoint, or start the server that should be there',
+      `No MCP server answers at ${clip(url.pathname)} (HTTP ${status}), nor at ${paths.slice(0, 3).join(', ')} and similar paths`,
+      'Look up the address of the MCP endpoint, or start the server',
     )
   if (status === 429)
     return overHttp(
-      `It is asked too often (HTTP 429)`,
-      `Wait${answer.wait === undefined ? '' : ` ${clip(answer.wait)} s`}, and try again`,
+      'The server received too many requests (HTTP 429)',
+      `Retry ${answer.wait === undefined ? 'later' : `after ${clip(answer.wait)} s`}`,
     )
-  if (status >= 500) return overHttp(`The server fails by itself: HTTP ${status}`, 'Look into its log')
-  return overHttp(`It answers HTTP ${status}: ${clip(answer.text)}`, 'Is this the MCP endpoint?')
+  if (status >= 500) return overHttp(`The server failed with HTTP ${status}`, 'Look into the log of the server')
+  return overHttp(
+    `The address answers HTTP ${status}: ${clip(answer.text)}`,
+    'Check that this is the address of the MCP endpoint',
+  )
 }
 
 /** What a request came to. */
@@ -106,14 +113,14 @@ interface Unreached {
 }
 
 /** Sends the handshake to an address. */
-async function post(url: URL, { headers, signal, patienceMs }: Probing): Promise<Answer | Unreached> {
+async function post(url: URL, { headers, signal, waitMs }: Probing): Promise<Answer | Unreached> {
   try {
     const response = await fetch(url, {
       method: 'POST',
       body: opening,
       redirect: 'manual',
       headers: { accept: 'application/json, text/event-stream', 'content-type': 'application/json', ...headers },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs)]),
     })
     const text = await beginning(response)
     return {
@@ -153,31 +160,30 @@ async function beginning(response: Response): Promise<string> {
 }
 
 /** The finding for an address that nobody answers at. */
-function unreachableAt(url: URL, { code, message }: Unreached, patienceMs: number): Finding {
+function unreachableAt(url: URL, { code, message }: Unreached, waitMs: number): Finding {
   const plain = url.href.replace(/^https/, 'http')
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return atAddress(`There is no host ${clip(url.hostname)}`, 'Correct the name, or look at your network')
-  if (message === 'bad port')
-    return atAddress(`Port ${clip(url.port)} is one that no web client uses`, 'Let it listen at another')
+    return atAddress(`The host ${clip(url.hostname)} does not exist`, 'Correct the name, or check your network')
+  if (message === 'bad port') return atAddress(`Web clients refuse to use port ${clip(url.port)}`, 'Serve at another port')
   if (code === 'ECONNREFUSED') return atAddress(`Nothing listens at ${clip(url.host)}`, 'Start the server, or correct the port')
   if (code === 'TIMEOUT')
     return overHttp(
-      `It took the connection and says nothing within ${durationText(patienceMs)}`,
-      'Look into its log, or whether this port is that of something else. One that is only slow: --timeout 30s',
+      `The connection was accepted, but no response arrived within ${durationText(waitMs)}`,
+      'Look into the log of the server, and check that the port belongs to it. If it is only slow, pass --timeout 30s',
     )
-  if (/CERT_HAS_EXPIRED/.test(code)) return inTls('Its certificate has expired', 'Renew it')
+  if (/CERT_HAS_EXPIRED/.test(code)) return inTls('The TLS certificate has expired', 'Renew the certificate')
   if (/ALTNAME/.test(code))
-    return inTls(`Its certificate is for another name than ${clip(url.hostname)}`, 'Use the name that it is for')
+    return inTls(`The TLS certificate is not valid for ${clip(url.hostname)}`, 'Use a host name that the certificate names')
   if (/SELF_SIGNED|UNABLE_TO_(VERIFY|GET)|CERT/.test(code))
     return inTls(
-      'Nobody that this machine trusts has signed its certificate',
-      'Give its authority by NODE_EXTRA_CA_CERTS=file.pem',
+      'The TLS certificate is not signed by an authority that this machine trusts',
+      'Trust its authority: NODE_EXTRA_CA_CERTS=file.pem',
     )
   if (/SSL|EPROTO|TLS/.test(code) || /SSL|wrong version/i.test(message))
-    return inTls('It does not speak TLS', `Write ${clip(plain)}`)
+    return inTls('The server does not speak TLS', `Use ${clip(plain)}`)
   if (url.protocol === 'http:' && /ECONNRESET|UND_ERR_SOCKET|HPE/.test(code))
-    return inTls('It hung up on plain HTTP', `Try ${clip(url.href.replace(/^http:/, 'https:'))}`)
-  return atAddress(`It cannot be reached: ${clip(message)}`, 'Look at address and network')
+    return inTls('The server closed the connection on plain HTTP', `Try ${clip(url.href.replace(/^http:/, 'https:'))}`)
+  return atAddress(`The address cannot be reached: ${clip(message)}`, 'Check the address and your network')
 }
 
 /** A stream that is there says so soon. */
@@ -212,7 +218,7 @@ async function otherPath(url: URL, probing: Probing): Promise<string | undefined
       const isPair = other.pathname.endsWith('sse') ? isOldPair(other, probing) : Promise.resolve(false)
       const answer = await post(other, probing)
       if ('status' in answer && (answer.opens || answer.status === 401)) return other.href
-      return (await isPair) ? `${other.href} (the old SSE endpoint)` : undefined
+      return (await isPair) ? `${other.href} (an endpoint of the old HTTP+SSE transport)` : undefined
     }),
   )
   return found.find(each => each !== undefined)
@@ -223,40 +229,45 @@ const refusedBy = (message: string, fix: string): Finding => fail('auth', messag
 
 /** What a refusal says of how one gets in. Only what the same host tells is fetched. */
 async function refused(url: URL, { status, challenge, text }: Answer, probing: Probing): Promise<Finding> {
-  const signIn = 'Run vivarium list in a terminal to sign in, or give --bearer-env NAME'
+  const signIn = 'Run vivarium list in a terminal to sign in, or pass --bearer-env NAME'
   if (status === 403 && challenge === undefined && /\b(Host|Origin)\b/.test(text))
     return fail(
       'host',
-      `It refuses: HTTP 403 ${brief(text, 300)}`,
-      'Call it by a name that it takes, or have it take this one',
+      `The server refuses the request: HTTP 403 ${brief(text, 300)}`,
+      'Use a host name that the server accepts, or configure it to accept this one',
       4,
     )
   if (status === 403 && challenge === undefined)
     return refusedBy(
-      `It refuses: HTTP 403 ${brief(text, 300)}`,
-      'It may take other Host or Origin names only, or lack a right of yours',
+      `The server refuses the request: HTTP 403 ${brief(text, 300)}`,
+      'Check which Host and Origin names the server accepts, and your permissions',
     )
   const [, named] = /resource_metadata="([^"]+)"/.exec(challenge ?? '') ?? []
   const known = `/.well-known/oauth-protected-resource${url.pathname === '/' ? '' : url.pathname}`
   const metadata = named !== undefined && URL.canParse(named) ? new URL(named) : new URL(known, url)
   const about = metadata.origin === url.origin ? await metadataAt(metadata, probing) : undefined
-  if (about !== undefined) return refusedBy(`It wants a sign-in at ${about}`, signIn)
+  if (about !== undefined) return refusedBy(`The server requires a sign-in at ${about}`, signIn)
   if (challenge === undefined)
     return refusedBy(
-      `It refuses with HTTP ${status} and does not say how to get in`,
-      'Look up how it takes keys: --header with your key',
+      `The server refuses with HTTP ${status} and does not say which credentials it accepts`,
+      'Look up which header takes your key, and pass it with --header',
     )
-  if (named !== undefined) return refusedBy(`It refuses: ${clip(challenge)}`, `${signIn} (metadata at ${clip(named)})`)
+  if (named !== undefined) return refusedBy(`The server refuses: ${clip(challenge)}`, `${signIn} (metadata at ${clip(named)})`)
   const says =
-    challenge.trim() === 'Bearer' ? 'It wants a token, and does not say where one gets it' : `It refuses: ${clip(challenge)}`
+    challenge.trim() === 'Bearer'
+      ? 'The server requires a token, and does not say where to get one'
+      : `The server refuses: ${clip(challenge)}`
   const header = `"headers": { "Authorization": "Bearer \${NAME}" }`
-  return refusedBy(says, `Put your token into a variable and give its name: --bearer-env NAME; in a config ${header}`)
+  return refusedBy(
+    says,
+    `Put your token into an environment variable and pass its name: --bearer-env NAME; in a config, write ${header}`,
+  )
 }
 
 /** Where one signs in, as the metadata of a protected resource says. */
-async function metadataAt(url: URL, { signal, patienceMs }: Probing): Promise<string | undefined> {
+async function metadataAt(url: URL, { signal, waitMs }: Probing): Promise<string | undefined> {
   try {
-    const response = await fetch(url, { redirect: 'error', signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]) })
+    const response = await fetch(url, { redirect: 'error', signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs)]) })
     const value: unknown = response.ok ? JSON.parse(await beginning(response)) : undefined
     const servers = isRecord(value) ? value['authorization_servers'] : undefined
     const scopes = isRecord(value) && Array.isArray(value['scopes_supported']) ? value['scopes_supported'] : []

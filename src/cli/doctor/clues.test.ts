@@ -15,27 +15,27 @@ test.each([
   ["KeyError: 'API_KEY'", /variable API_KEY.*export API_KEY/],
   ['Please set the SLACK_BOT_TOKEN before you start', /variable SLACK_BOT_TOKEN/],
   ['Missing environment variable TOKEN', /variable TOKEN/],
-  ['This server requires Node.js >=22.0.0', /It wants Node.js >=22.0.0, and gets v18.20.4/],
+  ['This server requires Node.js >=22.0.0', /The program requires Node.js >=22.0.0, but runs on v18.20.4/],
   [
     'Error [ERR_UNKNOWN_BUILTIN_MODULE]: No such built-in module: node:sqlite',
     /v18\.20\.4 has no module node:sqlite.*newer Node/,
   ],
-  ['TypeError [ERR_UNKNOWN_FILE_EXTENSION]: Unknown file extension ".ts" for /x.ts', /v18\.20\.4 does not run \.ts files/],
-  ["npm warn EBADENGINE   required: { node: '>=22' },\nnpm warn EBADENGINE   current: { node: 'v18' }", /It wants Node >=22/],
-  ['SyntaxError: Cannot use import statement outside a module', /"type": "module"/],
-  ['Error: listen EADDRINUSE: address already in use :::3000', /It wants port 3000.*lsof -i :3000/],
-  ['OSError: [Errno 98] Address already in use', /It wants a port that is taken/],
-  ['npm error code E404', /registry has no such package/],
-  ['npm error network request to https://x failed, reason: getaddrinfo ENOTFOUND x', /npm does not reach the registry/],
-  ['Cannot connect to the Docker daemon at unix:///var/run/docker.sock', /Docker does not run/],
+  ['TypeError [ERR_UNKNOWN_FILE_EXTENSION]: Unknown file extension ".ts" for /x.ts', /v18\.20\.4 cannot run \.ts files/],
   [
-    "Error: EACCES: permission denied, open '/etc/x'",
-    /not allowed to open something: Error: EACCES: permission denied, open '\/etc\/x'/,
+    "npm warn EBADENGINE   required: { node: '>=22' },\nnpm warn EBADENGINE   current: { node: 'v18' }",
+    /The program requires Node >=22/,
   ],
-  ['usage: server [-h] folder', /It wants other arguments: usage: server/],
+  ['SyntaxError: Cannot use import statement outside a module', /"type": "module"/],
+  ['Error: listen EADDRINUSE: address already in use :::3000', /Port 3000 is already in use.*lsof -i :3000/],
+  ['OSError: [Errno 98] Address already in use', /The port that the program uses is already in use/],
+  ['npm error code E404', /registry has no such package/],
+  ['npm error network request to https://x failed, reason: getaddrinfo ENOTFOUND x', /npm cannot reach the registry/],
+  ['Cannot connect to the Docker daemon at unix:///var/run/docker.sock', /Docker is not running/],
+  ["Error: EACCES: permission denied, open '/etc/x'", /lacks a permission: Error: EACCES: permission denied, open '\/etc\/x'/],
+  ['usage: server [-h] folder', /The program expects other arguments: usage: server/],
   [
     'Traceback (most recent call last):\n  File "/home/me/server.py", line 3, in <module>\n    x()\nNameError: name \'x\' is not defined',
-    /NameError.*Mend it at \/home\/me\/server\.py:3/,
+    /NameError.*Fix the error at \/home\/me\/server\.py:3/,
   ],
 ])('%s', (said, tells) => {
   expect(told(said)).toMatch(tells)
@@ -48,13 +48,15 @@ TypeError [ERR_INVALID_ARG_TYPE]: The "path" argument must be of type string. Re
     at node:internal/fs:1:1
     at open (file:///srv/server.js:12:7)
     at node:internal/modules/run_main:99:1`
-  expect(told(said)).toMatch(/It fails as it starts: TypeError \[ERR_INVALID_ARG_TYPE\].*→ Mend it at \/srv\/server\.js:12$/)
+  expect(told(said)).toMatch(
+    /The program fails when it starts: TypeError \[ERR_INVALID_ARG_TYPE\].*→ Fix the error at \/srv\/server\.js:12$/,
+  )
 })
 
 test('what has to be fetched and stays silent is told by what keeps it from the network', () => {
   const silent = new DOMException('It took too long', 'TimeoutError')
   const told = examineStart(silent, { stderr: [], noise: [] }, { ...suspect, unnamed: ['HTTPS_PROXY'] }, 5_000)
-  expect(told.fix).toMatch(/^This shell has HTTPS_PROXY, which its config does not name/)
+  expect(told.fix).toMatch(/^Your shell sets HTTPS_PROXY, but the config does not pass it on/)
   expect(networkIn({ HTTPS_PROXY: 'x', NODE_EXTRA_CA_CERTS: 'y', SECRET: 'z', no_proxy: '' })).toEqual({
     HTTPS_PROXY: 'x',
     NODE_EXTRA_CA_CERTS: 'y',

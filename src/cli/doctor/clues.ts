@@ -37,21 +37,22 @@ const clues: readonly Clue[] = [
     says: /Cannot find (?:package|module) '([^']+)'/,
     tell: ([, name = '']) =>
       name.startsWith('.') || isAbsolute(name)
-        ? start(`It imports ${clip(name)}, which is not there`, 'Build it, or correct the path')
-        : start(`The package ${clip(name)} is not installed`, `npm install ${clip(name)}`),
+        ? start(`The program imports ${clip(name)}, which does not exist`, 'Build the program, or correct the path')
+        : start(`The package ${clip(name)} is not installed`, `Run npm install ${clip(name)}`),
   },
   {
     says: /ModuleNotFoundError: No module named '([^']+)'/,
     tell: ([, name = '']) =>
-      start(`The Python module ${clip(name)} is not installed`, `pip install ${clip(name)}, or start it with uvx`),
+      start(`The Python module ${clip(name)} is not installed`, `Run pip install ${clip(name)}, or start the program with uvx`),
   },
   {
     says: /EBADENGINE[\s\S]*?required: \{ node: '([^']+)' \}/,
-    tell: ([, wanted = ''], { node }) => newer(`It wants Node ${clip(wanted)}, and gets ${node ?? 'another'}`),
+    tell: ([, wanted = ''], { node }) =>
+      newer(`The program requires Node ${clip(wanted)}, but runs on ${node ?? 'another version'}`),
   },
   {
     says: /(?:requires|needs) (Node(?:\.js)? ?[v>=^~ ]*\d[\w.]*)/i,
-    tell: ([, wanted = ''], { node }) => newer(`It wants ${clip(wanted)}, and gets ${node ?? 'another'}`),
+    tell: ([, wanted = ''], { node }) => newer(`The program requires ${clip(wanted)}, but runs on ${node ?? 'another version'}`),
   },
   {
     says: /No such built-in module: (node:\S+)/,
@@ -59,12 +60,15 @@ const clues: readonly Clue[] = [
   },
   {
     says: /ERR_UNKNOWN_FILE_EXTENSION[^\n]*"\.([cm]?tsx?)"/,
-    tell: ([, extension = ''], { node = 'this Node' }) => newer(`${node} does not run .${extension} files`),
+    tell: ([, extension = ''], { node = 'this Node' }) => newer(`${node} cannot run .${extension} files`),
   },
   {
     says: /SyntaxError: Cannot use import statement outside a module|Warning: To load an ES module/,
     tell: () =>
-      start('It is an ES module, and Node takes it for CommonJS', 'Add "type": "module" to its package.json, or name it .mjs'),
+      start(
+        'The file is an ES module, but Node loads it as CommonJS',
+        'Add "type": "module" to its package.json, or rename it to .mjs',
+      ),
   },
   { says: /\bKeyError: '([A-Z][A-Z0-9_]+)'/, tell: missingVariable },
   { says: new RegExp(`\\b${variable}\\b[^\\n]*\\b(?:${needs})`), tell: missingVariable },
@@ -87,44 +91,52 @@ const clues: readonly Clue[] = [
   },
   {
     says: /could not determine executable to run/,
-    tell: () => start('The package has no command', 'It is no server by itself: look into its description'),
+    tell: () => start('The package has no command to run', 'Look into its description: the package is not a server'),
   },
   {
     says: /npm (?:error|ERR!)[^\n]*\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET)\b/,
-    tell: ([, code = '']) =>
-      start(`npm does not reach the registry (${code})`, 'Look at your network, or install the package first'),
+    tell: ([, code = '']) => start(`npm cannot reach the registry (${code})`, 'Check your network, or install the package first'),
   },
   {
     says: /Cannot connect to the Docker daemon|docker daemon is not running/i,
-    tell: () => start('Docker does not run', 'Start it'),
+    tell: () => start('Docker is not running', 'Start Docker'),
   },
   {
     says: /pull access denied for (\S+)|manifest for (\S+) not found/i,
     tell: ([, denied, missing]) =>
-      start(`There is no image ${clip((denied ?? missing ?? '').replace(/[,.]$/, ''))}`, 'Correct its name, or docker login'),
+      start(
+        `There is no Docker image ${clip((denied ?? missing ?? '').replace(/[,.]$/, ''))}`,
+        'Correct its name, or run docker login',
+      ),
   },
   {
     says: /https?:\/\/[\w.:-]*:\d+\S*/,
     tell: ([url]) =>
-      start('It serves HTTP, and says nothing on standard output', `Use its address: ${clip(url)}; or tell it to speak on stdio`),
+      start(
+        'The program serves HTTP and writes nothing to standard output',
+        `Use its address, ${clip(url)}, or start it with the argument that makes it speak over stdio`,
+      ),
   },
   {
     says: /\b(?:listen|running|serv|start)\w*\b[^\n]*\bport:? ?(\d{2,5})\b/i,
     tell: ([, port]) =>
       start(
-        `It serves HTTP on port ${port}, and says nothing on standard output`,
-        `Use its address: http://localhost:${port}, often with /mcp; or tell it to speak on stdio`,
+        `The program serves HTTP on port ${port} and writes nothing to standard output`,
+        `Use its address, http://localhost:${port} (often with /mcp), or start it with the argument that makes it speak over stdio`,
       ),
   },
   {
     says: /EACCES|permission denied/i,
     tell: ({ input }) =>
       start(
-        `It was not allowed to open something: ${brief(lineWith(input, /EACCES|permission denied/i), 160)}`,
-        'Give it the right, or another path',
+        `The program lacks a permission: ${brief(lineWith(input, /EACCES|permission denied/i), 160)}`,
+        'Grant the permission, or use another path',
       ),
   },
-  { says: /^[Uu]sage:? .+/m, tell: ([usage]) => start(`It wants other arguments: ${brief(usage, 160)}`, 'Correct "args"') },
+  {
+    says: /^[Uu]sage:? .+/m,
+    tell: ([usage]) => start(`The program expects other arguments: ${brief(usage, 160)}`, 'Correct "args"'),
+  },
 ]
 
 /** The first clue in what was said. */
@@ -145,30 +157,31 @@ function crashIn(said: string): Finding | undefined {
     /^\s*File "([^"]+", line \d+)[\s\S]*$/m.exec(said) ??
     []
   const where = place === undefined ? '' : ` at ${brief(place.replace('", line ', ':'), 120)}`
-  return start(`It fails as it starts: ${brief(what, 200)}`, `Mend it${where}`)
+  return start(`The program fails when it starts: ${brief(what, 200)}`, `Fix the error${where}`)
 }
 
 /** The finding for a variable that the program does not get. */
 function missingVariable([, name = '']: RegExpExecArray, { typed, has }: Suspect): Finding {
   const shown = clip(name)
   const fix = typed
-    ? `Set it: export ${shown}=…; in a config it belongs in "env"`
+    ? `Set it: export ${shown}=…; in a config, add it to "env"`
     : has(name)
-      ? `This shell has it, but a program of a config gets only what that names: "env": { "${shown}": "\${${shown}}" }`
-      : `Write it in "env" of its config: "env": { "${shown}": "…" }`
-  return fail('env', `It misses the variable ${shown}`, fix, 4)
+      ? `Your shell sets it, but a configured program gets only what its config names. Add "env": { "${shown}": "\${${shown}}" }`
+      : `Add it to the config: "env": { "${shown}": "…" }`
+  return fail('env', `The environment variable ${shown} is missing`, fix, 4)
 }
 
 /** The finding for a program that wants another Node. */
 function newer(what: string): Finding {
-  return fail('node', what, 'Install a newer Node; or where there is one, write its whole path as the command', 4)
+  return fail('node', what, 'Install a newer Node, or write the full path of one as the command', 4)
 }
 
 /** The finding for a port that another program has. */
 function portTaken(found: RegExpExecArray | null): Finding {
   const port = found?.[1] ?? found?.[2]
-  if (port === undefined) return start('It wants a port that is taken', 'End what has it, or give it another')
-  return start(`It wants port ${port}, which is taken`, `End what has it (lsof -i :${port} shows it), or give it another`)
+  if (port === undefined)
+    return start('The port that the program uses is already in use', 'End the other program, or configure another port')
+  return start(`Port ${port} is already in use`, `End the other program (lsof -i :${port} shows it), or configure another port`)
 }
 
 /** The line in which the words stand. */

@@ -30,7 +30,7 @@ export function examineOffers({ tools = [], resources = [] }: Lists): readonly F
     ...examineSize(tools),
     ...uris
       .filter(uri => typeof uri !== 'string' || !/^[a-z][a-z0-9+.-]*:/i.test(uri))
-      .map(uri => warn('resource', `${clip(String(uri))} is no URI`, 'Begin it with a scheme: note://…')),
+      .map(uri => warn('resource', `${clip(String(uri))} is not a URI`, 'Start it with a scheme: note://…')),
   ]
 }
 
@@ -39,21 +39,21 @@ function examineTool(tool: Tool): readonly Finding[] {
   const { name, description, inputSchema, outputSchema } = tool
   const found: Finding[] = []
   const shown = clip(String(name))
-  if (typeof name !== 'string' || name === '') return [fail('name', 'A tool has no name', 'Name it')]
+  if (typeof name !== 'string' || name === '') return [fail('name', 'A tool has no name', 'Give it a name')]
   if (name.length > longestName)
     found.push(
       warn(
         'name',
         `${shown} has ${name.length} characters`,
-        `Keep names within ${longestName}: models refuse longer ones, and clients put the server's name before it`,
+        `Use at most ${longestName}: models refuse longer names, and clients prepend the name of the server`,
       ),
     )
   if (!/^[A-Za-z0-9_.-]+$/.test(name))
-    found.push(warn('name', `${shown} has characters beyond A-Z a-z 0-9 _ - .`, 'Rename it: models refuse others'))
-  else if (name.includes('.')) found.push(warn('name', `${shown} has a dot`, 'Some models refuse it: use _ or -'))
+    found.push(warn('name', `${shown} has characters other than A-Z a-z 0-9 _ - .`, 'Rename it: models refuse other characters'))
+  else if (name.includes('.')) found.push(warn('name', `${shown} contains a dot`, 'Use _ or -: some models refuse dots'))
   if (description === undefined || description.trim() === '')
     found.push(
-      warn('description', `${shown} has no description`, 'Say in a sentence what it does: a model knows nothing else of it'),
+      warn('description', `${shown} has no description`, 'Describe in a sentence what it does: the model sees nothing else'),
     )
   found.push(...examineSchema(`the input of ${shown}`, inputSchema, true))
   if (outputSchema !== undefined) found.push(...examineSchema(`the output of ${shown}`, outputSchema, false))
@@ -62,21 +62,32 @@ function examineTool(tool: Tool): readonly Finding[] {
 
 /** What is wrong with a schema: it does not compile, is not checked whole, or is refused by some models. */
 function examineSchema(what: string, schema: unknown, input: boolean): readonly Finding[] {
-  if (!isRecord(schema)) return [fail('schema', `${what} has no schema`, 'Give {"type": "object"}')]
+  if (!isRecord(schema)) return [fail('schema', `${what} has no schema`, 'Set it to {"type": "object"}')]
   if (input && schema['type'] !== 'object')
-    return [fail('schema', `${what} has the type ${clip(JSON.stringify(schema['type']) ?? 'none')}`, 'It must be "object"')]
+    return [fail('schema', `${what} has the type ${clip(JSON.stringify(schema['type']) ?? 'none')}`, 'Set the type to "object"')]
   try {
     const { unchecked } = compilePeerSchema(schema)
-    const found = unchecked.map(each => warn('schema', `${what}: ${brief(each, 160)}`, 'Say it more simply: it is not checked'))
+    const found = unchecked.map(each =>
+      warn('schema', `${what}: ${brief(each, 160)}`, 'Simplify the schema: this part is not checked'),
+    )
     const lone = input ? ['anyOf', 'oneOf', 'allOf'].find(word => word in schema) : undefined
     return lone === undefined
       ? found
-      : [...found, warn('schema', `${what} has ${lone} at its top`, 'Some models refuse that: put it into a property')]
+      : [
+          ...found,
+          warn(
+            'schema',
+            `${what} has ${lone} at the top level`,
+            'Move it into a property: some models refuse it at the top level',
+          ),
+        ]
   } catch (error) {
     const said = `${what}: ${brief(messageOf(error), 200)}`
     // Calls work all the same: what is beyond the limits is not checked.
     if (error instanceof UnsupportedSchema)
-      return [warn('schema', said, 'Make it smaller: clients that bound schemas do not check by it, and models pay for it')]
+      return [
+        warn('schema', said, 'Make the schema smaller: clients with a limit skip the check, and models pay for every token'),
+      ]
     return [fail('schema', said, 'Correct the schema')]
   }
 }
@@ -84,18 +95,18 @@ function examineSchema(what: string, schema: unknown, input: boolean): readonly 
 /** A finding for each name that stands twice in a list. */
 function twice(what: string, names: readonly string[]): readonly Finding[] {
   const doubled = new Set(names.filter((name, at) => names.indexOf(name) !== at))
-  return [...doubled].map(name =>
-    fail('name', `The ${what} ${clip(String(name))} stands twice in the list`, 'Rename one of them'),
-  )
+  return [...doubled].map(name => fail('name', `The ${what} ${clip(String(name))} is listed twice`, 'Rename one of the two'))
 }
 
 /** Whether there are too many tools, or too much of them. */
 function examineSize(tools: readonly Tool[]): readonly Finding[] {
   const found: Finding[] = []
   if (tools.length > mostTools)
-    found.push(warn('size', `There are ${tools.length} tools`, `Most models take at most ${mostTools}`))
+    found.push(warn('size', `The server has ${tools.length} tools`, `Offer fewer: most models accept at most ${mostTools}`))
   const tokens = Math.round(JSON.stringify(tools).length / charsPerToken)
   if (tokens > manyTokens)
-    found.push(warn('size', `The tools take about ${tokens} tokens of every question`, 'Shorten descriptions and schemas'))
+    found.push(
+      warn('size', `The tool definitions take about ${tokens} tokens of every prompt`, 'Shorten descriptions and schemas'),
+    )
   return found
 }

@@ -41,7 +41,7 @@ const httpMs = 2_000
 /** What does not end when its input does is ended: nobody wants to wait for that. */
 const closeMs = 300
 /** The last lines of each output that are kept. */
-const keptLines = 20
+const tailLines = 20
 
 /** What was noticed while the server was opened. */
 interface Noted extends Traces {
@@ -72,7 +72,7 @@ export async function examine(resolved: Resolved, options: ConnectingOptions, io
     const summary = [client.revision, ...counts, durationText(openedMs)].join(' · ')
     const findings = [
       ...before,
-      ok('open', `It opens and speaks ${client.revision}`),
+      ok('open', `The server connects and speaks ${client.revision}`),
       ...examineOutput(traces),
       ...old(client.revision),
       ...(await oldPair(target, traces.carrier, io)),
@@ -107,7 +107,7 @@ async function open(resolved: Resolved, options: ConnectingOptions, io: Io, trac
       return tapConnection(connection, ({ way, text }) => {
         if (way === 'out' || !isNoise(text)) return
         keep(traces.noise, text)
-        if (isFramed(text)) enough.abort(silent('It frames messages otherwise'))
+        if (isFramed(text)) enough.abort(silent('The server separates its messages in another way'))
       })
     },
   })
@@ -124,7 +124,7 @@ async function open(resolved: Resolved, options: ConnectingOptions, io: Io, trac
     io.signal.throwIfAborted()
     connecting.then(late => late.close()).catch(() => {})
     const reason = error instanceof Error ? error : new Error(String(error))
-    if (command === undefined) return { why: (await looked) ?? fail('open', brief(reason.message, 300), 'Look at the server') }
+    if (command === undefined) return { why: (await looked) ?? fail('open', brief(reason.message, 300), 'Check the server') }
     const suspect = {
       node: nodeOf(command, io.env),
       typed: resolved.folder === undefined,
@@ -142,7 +142,7 @@ function heard(command: Command, traces: Noted, enough: AbortController): Comman
   const line = (text: string): void => {
     keep(traces.stderr, text)
     if (addressIn(text) !== undefined)
-      void setTimeout(httpMs, undefined, { ref: false }).then(() => enough.abort(silent('It serves HTTP')))
+      void setTimeout(httpMs, undefined, { ref: false }).then(() => enough.abort(silent('The program serves HTTP')))
   }
   return { ...command, stderr: line, closeMs }
 }
@@ -164,7 +164,7 @@ async function lookAside(
     () => false,
   )
   const opened = await Promise.race([opening, setTimeout(asideMs, false, { ref: false })])
-  return opened ? undefined : examineAddress(new URL(target), { headers, signal, patienceMs: timeout ?? requestMs })
+  return opened ? undefined : examineAddress(new URL(target), { headers, signal, waitMs: timeout ?? requestMs })
 }
 
 /** What could be had, and what is wrong with the rest. */
@@ -181,14 +181,21 @@ async function listed(
           ? warn(
               'list',
               brief(message, 200),
-              'Declare only what it answers: some clients show nothing of a server that fails here',
+              'Declare only what the server implements: some clients show nothing of a server that fails here',
             )
-          : fail('list', `It does not list its ${kind}: ${brief(message, 200)}`, 'Look into its log; the rest works'),
+          : fail(
+              'list',
+              `The server does not list its ${kind}: ${brief(message, 200)}`,
+              'Look into the log of the server. The rest works',
+            ),
       ),
     }
   } catch (error) {
     const said = brief(errorWords(error), 200)
-    return { lists: {}, wrong: [fail('list', `It opens, but does not list what it offers: ${said}`, 'Look into its log')] }
+    return {
+      lists: {},
+      wrong: [fail('list', `The server connects, but does not list what it offers: ${said}`, 'Look into the log of the server')],
+    }
   }
 }
 
@@ -196,7 +203,7 @@ async function listed(
 function keep(lines: string[], line: string): void {
   // A server that is started twice says the same twice.
   if (!lines.includes(line)) lines.push(line)
-  if (lines.length > keptLines) lines.shift()
+  if (lines.length > tailLines) lines.shift()
 }
 
 /** Whether a line on standard output is no message. */
@@ -209,8 +216,8 @@ function isNoise(text: string): boolean {
 function old(revision: string): readonly Finding[] {
   const aged = warn(
     'revision',
-    `${revision} is old`,
-    `Bring its SDK up to date: ${officialRevisions.slice(-2).join(' and ')} are what is spoken now`,
+    `The server speaks the old revision ${revision}`,
+    `Update its SDK: current revisions are ${officialRevisions.slice(-2).join(' and ')}`,
   )
   return officialRevisions.slice(0, 2).some(id => id === revision) ? [aged] : []
 }
@@ -218,10 +225,10 @@ function old(revision: string): readonly Finding[] {
 /** A warning where the server was reached by the old pair of endpoints. */
 async function oldPair(target: Resolved['target'], carrier: string, { signal }: Io): Promise<readonly Finding[]> {
   if (carrier !== 'sse' || (typeof target !== 'string' && !(target instanceof URL))) return []
-  const better = await streamableAt(new URL(target), { headers: {}, signal, patienceMs: asideMs })
+  const better = await streamableAt(new URL(target), { headers: {}, signal, waitMs: asideMs })
   const fix =
     better === undefined
-      ? 'Have it serve streamable HTTP as well; until then configs need "type": "sse"'
-      : `Use ${better}, where it serves streamable HTTP`
-  return [warn('carrier', 'This is the old pair of SSE endpoints, which newer clients no longer take', fix)]
+      ? 'Serve Streamable HTTP as well. Until then configs need "type": "sse"'
+      : `Use ${better}, where the server speaks Streamable HTTP`
+  return [warn('carrier', 'The server speaks the old HTTP+SSE transport, which newer clients no longer support', fix)]
 }

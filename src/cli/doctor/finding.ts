@@ -96,8 +96,8 @@ export class WaitDisplay {
     if (this.#quiet) return
     const { name, limitMs } = wait
     const said = wait.said()
-    const last = said === undefined ? 'it has said nothing yet' : `it said "${brief(said, 100)}"`
-    const text = `${name} does not answer yet: ${last}. Waiting up to ${durationText(limitMs)}`
+    const last = said === undefined ? 'no output so far' : `last output: "${brief(said, 100)}"`
+    const text = `${name} has not answered yet (${last}). Waiting up to ${durationText(limitMs)}`
     if (!this.#screen.animated) return this.#screen.line(text)
     this.#stop()
     this.#stop = this.#screen.work(text)

@@ -11,14 +11,14 @@ import { type Finding, fail, noServer, ok, warn } from './finding.ts'
 
 /** Where the programs come from that most servers are started with. */
 const origins: ReadonlyMap<string, string> = new Map([
-  ['npx', 'It comes with Node: https://nodejs.org'],
+  ['npx', 'Install Node, which includes it: https://nodejs.org'],
   ['node', 'Install Node: https://nodejs.org'],
-  ['uvx', 'It comes with uv: https://docs.astral.sh/uv'],
+  ['uvx', 'Install uv, which includes it: https://docs.astral.sh/uv'],
   ['uv', 'Install uv: https://docs.astral.sh/uv'],
-  ['python', 'Install Python, or write python3'],
+  ['python', 'Install Python, or use the command python3'],
   ['python3', 'Install Python 3'],
-  ['docker', 'Install Docker, and start it'],
-  ['bunx', 'It comes with Bun: https://bun.sh'],
+  ['docker', 'Install Docker and start it'],
+  ['bunx', 'Install Bun, which includes it: https://bun.sh'],
   ['deno', 'Install Deno: https://deno.com'],
 ])
 
@@ -39,8 +39,8 @@ export function examineCommand(
   if (words.length > 0 && !existsSync(resolve(folder, command)))
     return [
       unusable(
-        `"command" holds arguments: ${clip(command)}`,
-        `They belong in args: "command": ${JSON.stringify(clip(program))}, "args": ${clip(JSON.stringify([...words, ...args]), 200)}`,
+        `"command" contains arguments: ${clip(command)}`,
+        `Move them to "args": "command": ${JSON.stringify(clip(program))}, "args": ${clip(JSON.stringify([...words, ...args]), 200)}`,
       ),
     ]
   const path = env['PATH'] ?? ambient['PATH'] ?? ''
@@ -56,12 +56,17 @@ export function examineCommand(
 function examineWord(word: string): Finding | undefined {
   const shown = JSON.stringify(word.slice(0, 80))
   if (/^[A-Za-z]:[^\u0000-\u001f]*[\u0000-\u001f]/.test(word))
-    return fail('path', `${shown} holds what JSON made of a single backslash`, 'Write each one twice: "C:\\\\new", or use /', 4)
+    return fail(
+      'path',
+      `${shown} contains a control character, which JSON made of a single backslash`,
+      'Double each backslash: "C:\\\\new"; or write /',
+      4,
+    )
   if (process.platform === 'win32' || !/^[A-Za-z]:[\\/]|^\\\\\w/.test(word)) return undefined
   const [, drive = '', rest = ''] = /^([A-Za-z]):[\\/](.*)$/s.exec(word) ?? []
   const linux = `/mnt/${drive.toLowerCase()}/${rest.replaceAll('\\', '/')}`
-  const fix = drive !== '' && existsSync(linux) ? `Write ${clip(linux, 200)}` : 'Write the path that it has here'
-  return fail('path', `${shown} is a path of Windows, and this is no Windows`, fix, 4)
+  const fix = drive !== '' && existsSync(linux) ? `Write ${clip(linux, 200)}` : 'Write the path on this machine'
+  return fail('path', `${shown} is a Windows path, but this is not Windows`, fix, 4)
 }
 
 /** Where a relative path leads from the folder of the config: many mean that. */
@@ -77,17 +82,20 @@ function onPath(command: string, path: string): string | Finding {
     if (place !== '' && isProgram(file)) return file
   }
   const origin = origins.get(command)
-  const fix = `${origin === undefined ? 'Install it' : origin}; or write where it lies: a program with windows gets a shorter PATH than your shell`
-  return unusable(`There is no program ${clip(command)} on the PATH`, fix)
+  const fix = `${origin === undefined ? 'Install it' : origin}; or write its full path: desktop programs get a shorter PATH than your shell`
+  return unusable(`The PATH has no program ${clip(command)}`, fix)
 }
 
 /** The file of a program, or why it cannot be run. */
 function examinePath(file: string, meant?: string): string | Finding {
   if (!existsSync(file))
-    return unusable(`There is no file ${clip(file, 200)}`, meant === undefined ? 'Correct "command"' : beside(meant))
-  if (statSync(file).isDirectory()) return unusable(`${clip(file)} is a folder`, 'Name a program in it')
+    return unusable(`The file ${clip(file, 200)} does not exist`, meant === undefined ? 'Correct "command"' : beside(meant))
+  if (statSync(file).isDirectory()) return unusable(`${clip(file)} is a folder`, 'Write the path of a program in it')
   if (isProgram(file)) return file
-  return unusable(`${clip(file)} may not be run`, `chmod +x ${clip(file)}, or start it with its interpreter: node ${clip(file)}`)
+  return unusable(
+    `${clip(file)} is not executable`,
+    `Run chmod +x ${clip(file)}, or start it with its interpreter: node ${clip(file)}`,
+  )
 }
 
 /** Whether a file may be run. */
@@ -110,22 +118,22 @@ function examineScript(command: string, args: readonly string[], folder: string,
   const whole = resolve(folder, script)
   if (!existsSync(whole)) {
     const meant = nearby(script, near)
-    const fix = meant === undefined ? 'Correct the path; a whole one is safest' : beside(meant)
-    return [fail('script', `There is no file ${clip(whole, 200)}`, fix, 4)]
+    const fix = meant === undefined ? 'Correct the path; a full path is safest' : beside(meant)
+    return [fail('script', `The file ${clip(whole, 200)} does not exist`, fix, 4)]
   }
   if (isAbsolute(script) || near === undefined) return []
   return [
     warn(
       'script',
-      `${clip(script)} is relative to ${clip(folder, 200)}`,
-      `Write the whole path, for other programs start servers in other folders: ${clip(whole, 200)}`,
+      `${clip(script)} is a path relative to ${clip(folder, 200)}`,
+      `Write the full path, because other clients start servers in other folders: ${clip(whole, 200)}`,
     ),
   ]
 }
 
 /** The fix for a path that was meant from the folder of the config. */
 function beside(file: string): string {
-  return `It lies beside the config: write the whole path, ${clip(file, 200)}`
+  return `The file is in the folder of the config: write its full path, ${clip(file, 200)}`
 }
 
 /** What a running program let slip. */
@@ -150,8 +158,8 @@ export function examineOutput({ noise }: Traces): readonly Finding[] {
     return [
       fail(
         'stdout',
-        'It frames messages by Content-Length, as language servers do',
-        'Write each message on a line of its own',
+        'The program separates messages by Content-Length, as language servers do',
+        'Write each message on its own line',
         1,
       ),
     ]
@@ -159,33 +167,33 @@ export function examineOutput({ noise }: Traces): readonly Finding[] {
   return [
     warn(
       'stdout',
-      `It writes on standard output what is no message: ${quoted}${more}`,
-      'Log to standard error (console.error, logging to stderr): strict clients break at such a line',
+      `The program writes other text than messages to standard output: ${quoted}${more}`,
+      'Log to standard error (console.error, logging to stderr): strict clients fail on such a line',
     ),
   ]
 }
 
 /** Why it did not open, by what it said. */
-export function examineStart(error: Error, { stderr, noise }: Traces, suspect: Suspect, patienceMs: number): Finding {
+export function examineStart(error: Error, { stderr, noise }: Traces, suspect: Suspect, waitMs: number): Finding {
   const found = clueIn([...stderr, ...noise].join('\n'), suspect)
   if (found !== undefined) return found
   const words = stderr.length === 0 ? '' : `. On standard error: "${brief(stderr.slice(-3).join(' '), 200)}"`
   if (error.name === 'TimeoutError' && suspect.unnamed.length > 0)
     return noServer(
       'start',
-      `It answers nothing within ${durationText(patienceMs)}: it may not be able to fetch what it runs${words}`,
-      `This shell has ${suspect.unnamed.join(', ')}, which its config does not name: write them in "env", or run it once by hand`,
+      `The program did not answer within ${durationText(waitMs)}. It may not be able to fetch its package${words}`,
+      `Your shell sets ${suspect.unnamed.join(', ')}, but the config does not pass it on: add it to "env", or run the command once in your shell`,
     )
   if (error.name === 'TimeoutError' || /within|timeout|No answer/i.test(error.message))
     return noServer(
       'start',
-      `It runs, and answers nothing within ${durationText(patienceMs)}${words}`,
-      'Is it a server over stdio? Some need an argument such as stdio. One that is only slow: --timeout 30s',
+      `The program runs, but did not answer within ${durationText(waitMs)}${words}`,
+      'Check that it serves over stdio: some programs need an argument such as stdio. If it is only slow, pass --timeout 30s',
     )
   return noServer(
     'start',
     `${brief(error.message, 300)}${error.message.includes('stderr') ? '' : words}`,
-    'Start it by hand and read what it says',
+    'Run the command in your shell and read its output',
   )
 }
 

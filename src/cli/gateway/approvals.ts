@@ -4,13 +4,13 @@ import { createInterface } from 'node:readline/promises'
 import type { Audit } from '../../core/audit/audit.ts'
 import { realClock } from '../../core/clock.ts'
 import { Problem } from '../../core/problem.ts'
-import { answer, waiting } from '../../features/reliability/confirmation/queue.ts'
+import { answer, argumentsOf, waiting } from '../../features/reliability/confirmation/queue.ts'
 import type { GatewayConfig } from '../../gateway/index.ts'
 import { type Approval, launchApproval, toolApproval } from '../../gateway/trust/approvals.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { auditIn, gatewayNoteFacts } from '../../policy/audit/gateway-audit.ts'
-import type { HeldLaunch } from '../../policy/pins/launches.ts'
-import { HeldTools, type KeptTool } from '../../policy/pins/tool-pins.ts'
+import type { WaitingLaunch } from '../../policy/pins/launches.ts'
+import { HeldTools, type StoredTool } from '../../policy/pins/tool-pins.ts'
 import { prefixedStore, type Store } from '../../stores/store.ts'
 import { CliError, type Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
@@ -54,7 +54,7 @@ export async function approvals(
     }
     if (whole.length > 0) return 0
     if (format === 'json') print.json(shown)
-    else if (shown.length === 0) print.line('Nothing waits')
+    else if (shown.length === 0) print.line('Nothing is waiting for approval.')
     else if (io.interactive) await ask(found, shown, by, io, print)
     else for (const each of shown) show(found, each, print, false)
     return 0
@@ -72,8 +72,8 @@ async function settle(found: Waiting, id: string, yes: boolean, by: string, { li
 
 /** The failure for an id under which nothing waits. */
 function nothing(id: string): CliError {
-  const fix = 'It is over, or was answered before; without --approve all are listed'
-  return new CliError(`Nothing waits under ${brief(shownText(id))}`, fix)
+  const fix = 'It has expired or was answered before. Run the command without --approve to list what waits'
+  return new CliError(`Nothing with the id ${brief(shownText(id))} is waiting for approval`, fix)
 }
 
 /** What waits under an id; throws where nothing does. */
@@ -89,13 +89,13 @@ const previewed = 4_000
 /** What was seen in part is not approved: what is harmful may stand in the rest. */
 function seenWhole({ approvals: all, tools }: Waiting, id: string, file: string): void {
   const found = all.find(each => each.id === id)
-  const kept = tools.get(id)
+  const stored = tools.get(id)
   const cut = found?.kind === 'call' && found.arguments !== undefined && found.length > previewed ? found.length : undefined
-  const length = kept === undefined ? cut : cutIn(kept)
+  const length = stored === undefined ? cut : cutIn(stored)
   if (length === undefined) return
   throw new CliError(
-    `${kept === undefined ? 'The arguments of this call' : 'The changes of this tool'} have ${length} characters, which the list does not show whole`,
-    `Look at all of them and approve it: vivarium gateway approvals ${file} --show ${id} --approve ${id}`,
+    `${stored === undefined ? 'The arguments of this call' : 'The changes of this tool'} have ${length} characters, more than the list shows`,
+    `Read them in full and approve: vivarium gateway approvals ${file} --show ${id} --approve ${id}`,
   )
 }
 
@@ -105,7 +105,7 @@ async function ask(found: Waiting, shown: readonly Approval[], by: string, io: I
   try {
     for (const each of shown) {
       show(found, each, print, true)
-      const said = (await reader.question('  Approve it? y: yes, n: no, anything else: later  ', { signal: io.signal })).trim()
+      const said = (await reader.question('  Approve? [y]es, [n]o, anything else: later  ', { signal: io.signal })).trim()
       if (/^(y|yes|n|no)$/i.test(said)) await settle(found, each.id, /^y/i.test(said), by, print)
     }
   } finally {
@@ -121,29 +121,25 @@ function show({ tools }: Waiting, each: Approval, { line, paint }: Printer, whol
     const who = [client, each.principal].filter(name => name !== undefined && name !== '').join(', ')
     const at = server === undefined ? '' : ` (${shownText(tool)} of ${shownText(server)})`
     line(`  A call of ${shownText(each.tool)}${at}, risk ${each.risk}`)
-    line(`  by ${shownText(who || 'somebody unknown')}${rule ? `, asked about by the rule ${shownText(rule)}` : ''}`)
+    line(`  by ${shownText(who || 'an unknown caller')}${rule ? `, held by the rule ${shownText(rule)}` : ''}`)
     line(`  since ${new Date(each.askedAt).toISOString()}, until ${new Date(each.expires).toISOString()}`)
     for (const text of argumentLines(each, whole)) line(`  ${text}`)
     return
   }
   line(`  ${shownText(each.message)}${each.kind === 'tool' ? `, since ${new Date(each.since).toISOString()}` : ''}`)
-  const kept = tools.get(each.id)
-  for (const change of kept === undefined ? each.changes.map(shownText) : changesIn(kept, whole)) line(`  ${change}`)
-  if (!whole && kept !== undefined && cutIn(kept) !== undefined)
-    line(`  ${cutIn(kept)} characters in all: see them whole with --show ${shownText(each.id)}, before you approve it`)
+  const stored = tools.get(each.id)
+  for (const change of stored === undefined ? each.changes.map(shownText) : changesIn(stored, whole)) line(`  ${change}`)
+  if (!whole && stored !== undefined && cutIn(stored) !== undefined)
+    line(`  ${cutIn(stored)} characters in total: read them with --show ${shownText(each.id)} before you approve`)
 }
 
 /** The arguments of a call; of long ones the beginning, unless they are wanted whole. */
 function argumentLines(call: Extract<Approval, { readonly kind: 'call' }>, whole: boolean): readonly string[] {
   const { arguments: given, length } = call
-  if (given === undefined)
-    return [`Its arguments have ${length} characters, which is too long to be kept and shown: it can only be refused`]
+  if (given === undefined) return [`Its arguments (${length} characters) are no longer in the store: it can only be refused`]
   const text = shownJson(given)
   if (whole || length <= previewed) return [text]
-  return [
-    `${text.slice(0, previewed)}…`,
-    `${length} characters in all: see them whole with --show ${call.id}, before you approve it`,
-  ]
+  return [`${text.slice(0, previewed)}…`, `${length} characters in total: read them with --show ${call.id} before you approve`]
 }
 
 /** The user of this machine. */
@@ -162,7 +158,7 @@ type Config = GatewayConfig<TrustSettings>
 interface Waiting {
   readonly approvals: readonly Approval[]
   /** By id. */
-  readonly tools: ReadonlyMap<string, KeptTool>
+  readonly tools: ReadonlyMap<string, StoredTool>
   /** False where nothing of that name waits. */
   answer(id: string, yes: boolean, by: string): Promise<boolean>
 }
@@ -177,24 +173,30 @@ async function withWaiting<T>(config: Config, work: (waiting: Waiting) => Promis
   try {
     const starts = await unanswered(await heldLaunches(config, launches), own)
     const tools = new Map([...(await held.waiting())].filter(([, { server }]) => config.servers.has(server)))
-    const calls = (await waiting(store)).map((call): Approval => ({ kind: 'call', ...call }))
+    const calls: Approval[] = []
+    for (const call of await waiting(store)) {
+      const given = call.arguments ?? (await argumentsOf(store, call.id))
+      calls.push({ kind: 'call', ...call, ...(given !== undefined && { arguments: given }) })
+    }
     const approvals = [
       ...calls,
       ...[...starts.values()].map(launchApproval),
-      ...[...tools].map(([id, kept]) => toolApproval(id, kept)),
+      ...[...tools].map(([id, stored]) => toolApproval(id, stored)),
     ]
     return await work({
       approvals,
       tools,
       answer: async (id, yes, by) => {
-        const kept = tools.get(id)
+        const stored = tools.get(id)
         const start = [...starts].find(([, launch]) => launch.id === id)
-        if (kept === undefined && start === undefined) return answer(store, id, yes, { clock: realClock, by, audit })
-        if (kept !== undefined) await (yes ? held.approve(kept) : held.refuse(id))
-        const target = start === undefined ? undefined : config.servers.get(start[0])?.target
-        if (start !== undefined && target !== undefined) await (yes ? launches.take(start[0], target) : launches.refuse(id))
-        await noted(audit, kept?.server ?? start?.[0] ?? '', kept?.tool.name ?? '', yes, by)
-        return true
+        if (stored === undefined && start === undefined) return answer(store, id, yes, { clock: realClock, by, audit })
+        const first =
+          stored === undefined
+            ? start !== undefined && (await launches.answer(start[1], yes, by))
+            : await held.answer(stored, yes, by)
+        if (first)
+          await noted(audit, { upstream: stored?.server ?? start?.[0] ?? '', tool: stored?.tool.name ?? '', yes, by, id })
+        return first
       },
     })
   } finally {
@@ -205,14 +207,23 @@ async function withWaiting<T>(config: Config, work: (waiting: Waiting) => Promis
 }
 
 /** Launches that nobody has refused yet. */
-async function unanswered(held: ReadonlyMap<string, HeldLaunch>, own: Store): Promise<ReadonlyMap<string, HeldLaunch>> {
-  const found = new Map<string, HeldLaunch>()
+async function unanswered(held: ReadonlyMap<string, WaitingLaunch>, own: Store): Promise<ReadonlyMap<string, WaitingLaunch>> {
+  const found = new Map<string, WaitingLaunch>()
   for (const [name, launch] of held) if ((await own.get(`refused/${launch.id}`)) === undefined) found.set(name, launch)
   return found
 }
 
+/** An answer about a pin. */
+interface PinAnswer {
+  readonly upstream: string
+  readonly tool: string
+  readonly yes: boolean
+  readonly by: string
+  readonly id: string
+}
+
 /** Writes an answer about a pin into the audit log. */
-async function noted(audit: Audit | undefined, upstream: string, tool: string, yes: boolean, by: string): Promise<void> {
+async function noted(audit: Audit | undefined, { upstream, tool, yes, by, id }: PinAnswer): Promise<void> {
   const outcome = yes ? 'approved' : 'refused'
-  await audit?.write(await gatewayNoteFacts({ client: '', upstream, tool, outcome, rule: 'pins', by }, false))
+  await audit?.write(await gatewayNoteFacts({ client: '', upstream, tool, outcome, rule: 'pins', by, approval: id }, false))
 }

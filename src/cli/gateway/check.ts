@@ -8,7 +8,7 @@ import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { credentialCodes } from '../../gateway/upstreams/auth.ts'
 import { faultText } from '../../host/config/read.ts'
 import { given } from '../../jsonrpc/message.ts'
-import { oldRulesText, readTargetRule } from '../../policy/rules/call-policy.ts'
+import { oldRulesText, readTargetRule, type TargetRule } from '../../policy/rules/call-policy.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import { say, type TerminalText } from '../terminal/text.ts'
@@ -36,6 +36,8 @@ interface Offered extends OfferedName {
   /** What becomes of a call without arguments, by which rule; of tools only. */
   readonly do?: string
   readonly rule?: string
+  /** What other rules say of some calls only: by their arguments, by the client, at some times. */
+  readonly sometimes?: readonly { readonly do: string; readonly rule: string }[]
   /** False: nobody finds it in lists. */
   readonly listed?: false
 }
@@ -59,36 +61,44 @@ async function look(config: Config): Promise<Found> {
     return server.status === 'connecting' && server.why !== undefined ? { ...server, status: 'down' } : server
   })
   // Servers that are not started, because their command or address is not approved.
-  const idleParts = { status: 'down', tools: 0, resources: 0, prompts: 0, left: [] } as const
+  const idleParts = { status: 'down', tools: 0, resources: 0, prompts: 0, held: 0, left: [] } as const
   const servers = [...tried, ...[...held.values()].map(({ upstream, why }) => ({ name: upstream, why, ...idleParts }))]
-  const names = gateway.names().map(name => judged(gateway, name))
-  const idle = servers.every(({ status }) => status === 'up') ? idleRules(options.rules ?? [], names) : []
+  const rules = (options.rules ?? []).map(readTargetRule)
+  const names = gateway.names().map(name => judged(gateway, rules, name))
+  const idle = servers.every(({ status }) => status === 'up') ? idleRules(rules, names) : []
   return { servers, names, idle }
 }
 
 /** The names of rules that are about nothing that is offered. */
-function idleRules(rules: NonNullable<TrustSettings['rules']>, names: readonly Offered[]): readonly string[] {
-  const isIdle = (rule: (typeof rules)[number]): boolean => {
-    const { isAbout } = readTargetRule(rule)
-    return !names.some(({ kind, upstream, own }) => isAbout(kind === 'template' ? 'resource' : kind, upstream, own))
-  }
-  return rules.filter(isIdle).map(({ name }) => name)
+function idleRules(rules: readonly TargetRule[], names: readonly Offered[]): readonly string[] {
+  const isIdle = ({ isAbout }: TargetRule): boolean =>
+    !names.some(({ kind, upstream, own }) => isAbout(kind === 'template' ? 'resource' : kind, upstream, own))
+  return rules.filter(isIdle).map(({ rule }) => rule.name)
 }
 
 /** A number with its noun. */
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 
 /** What becomes of a call of the tool. */
-function judged(gateway: Gateway, name: OfferedName): Offered {
+function judged(gateway: Gateway, rules: readonly TargetRule[], name: OfferedName): Offered {
   if (name.kind !== 'tool') return name
-  const { do: effect, rule, listed } = gateway.explain({ upstream: name.upstream, tool: name.own })
-  return { ...name, do: effect, rule, ...(listed === false && { listed }) }
+  const { upstream, own } = name
+  const { do: effect, rule, listed } = gateway.explain({ upstream, tool: own })
+  const sometimes = rules
+    .filter(each => each.decides && dependsOnCall(each) && each.effect !== effect && each.isAbout('tool', upstream, own))
+    .map(each => ({ do: each.effect, rule: each.rule.name }))
+  return { ...name, do: effect, rule, ...(sometimes.length > 0 && { sometimes }), ...(listed === false && { listed }) }
+}
+
+/** Whether a rule is about some calls of a tool and not about others. */
+function dependsOnCall({ fixed, conditions }: TargetRule): boolean {
+  return !fixed || conditions.client !== undefined || conditions.principal !== undefined
 }
 
 /** What the file comes to, for people. */
 function print({ faults, servers, trust }: Config, found: Found | undefined, { line, paint }: Printer): void {
   for (const fault of faults) line(paint.bad(faultText(fault)))
-  if (found === undefined) return line(`${counted(faults.length, 'mistake')}; nothing was connected to`)
+  if (found === undefined) return line(`${counted(faults.length, 'mistake')}; no server was contacted`)
   for (const { name, status, why, revision, tools, resources, prompts, left } of found.servers) {
     line(say`${paint.name(name)}  ${targetText(servers.get(name)?.target)}`)
     if (status === 'up')
@@ -100,15 +110,16 @@ function print({ faults, servers, trust }: Config, found: Found | undefined, { l
   const old = oldRulesText(trust.rules ?? [])
   if (old !== undefined) line(paint.warn(old))
   for (const rule of found.idle)
-    line(paint.warn(`The rule ${rule} is about nothing that these servers offer. Correct its tool, resource, prompt or server`))
+    line(paint.warn(`The rule ${rule} matches nothing that these servers offer. Correct its tool, resource, prompt or server`))
 }
 
 /** A name, what it is called at its server, and what a rule says of it. */
-function nameLine({ kind, name, own, do: effect, rule, listed }: Offered, paint: Printer['paint']): TerminalText {
+function nameLine({ kind, name, own, do: effect, rule, sometimes = [], listed }: Offered, paint: Printer['paint']): TerminalText {
   const as = name === own ? '' : ` (${own} there)`
   const judged =
     effect === undefined ? '' : `  ${effect}${rule === 'otherwise' ? '' : ` by ${rule}`}${listed === false ? ', not listed' : ''}`
-  return say`${paint.dim(kind)} ${name}${as}${judged}`
+  const some = sometimes.map(each => `; some calls: ${each.do} by ${each.rule}`).join('')
+  return say`${paint.dim(kind)} ${name}${as}${judged}${some}`
 }
 
 /** What was found where the file is without mistakes. */
@@ -153,7 +164,7 @@ function statusOf({ name, status, why, revision, tools, resources, prompts, left
 
 /** Nothing is tried again here. */
 function remedyOf({ code, fix }: Why): string {
-  return code === 'SERVER_DOWN' ? 'Correct its entry, or start it' : fix
+  return code === 'SERVER_DOWN' ? 'Correct its entry, or start the server' : fix
 }
 
 /** An address, or a command with its words. */

@@ -12,8 +12,8 @@ import { authOf, signInWith } from '../../gateway/upstreams/auth.ts'
 import { howToApproveLaunch } from '../../gateway/upstreams/entry.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type HeldLaunch, Launches } from '../../policy/pins/launches.ts'
-import type { KeptTool } from '../../policy/pins/tool-pins.ts'
+import { Launches, type WaitingLaunch } from '../../policy/pins/launches.ts'
+import type { StoredTool } from '../../policy/pins/tool-pins.ts'
 import { openStore } from '../../stores/open.ts'
 import type { Store } from '../../stores/store.ts'
 import { CliError, type Io } from '../io.ts'
@@ -27,7 +27,9 @@ export async function storeIn({ file, frame }: Pick<GatewayConfig<unknown>, 'fil
   const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
   if (url === 'memory:' || (path !== undefined && !existsSync(path))) return undefined
   return openStore(url).catch((error: unknown) => {
-    throw new CliError(`The store of ${file} cannot be opened: ${brief(String(error), 200)}`, 'Correct store', { exit: 4 })
+    throw new CliError(`The store of ${file} cannot be opened: ${brief(String(error), 200)}`, 'Correct "store" in the file', {
+      exit: 4,
+    })
   })
 }
 
@@ -36,8 +38,8 @@ export async function neededStore(config: Pick<GatewayConfig<unknown>, 'file' | 
   const store = await storeIn(config)
   if (store !== undefined) return store
   throw new CliError(
-    `${config.file} keeps nothing that a second process could see: it has no store, or nothing was kept there yet`,
-    'Add store: sqlite:PATH to it (the path counts from the folder of the file), and start the gateway',
+    `${config.file} has no store that this command can read, or nothing is stored there yet`,
+    'Add store: sqlite:PATH to the file (PATH is relative to the folder of the file), and start the gateway',
   )
 }
 
@@ -45,7 +47,7 @@ export async function neededStore(config: Pick<GatewayConfig<unknown>, 'file' | 
 function serverNamed({ file, servers }: Pick<GatewayConfig<unknown>, 'file' | 'servers'>, name: string): FoundServer {
   const server = servers.get(name)
   if (server !== undefined) return server
-  throw new CliError(`${file} has no server ${clip(name)}`, `There are ${[...servers.keys()].join(', ')}`)
+  throw new CliError(`${file} has no server ${clip(name)}`, `Its servers are ${[...servers.keys()].join(', ')}`)
 }
 
 /** Options that change how a file is served. */
@@ -76,7 +78,7 @@ const mostLines = 40
 const mostLength = 400
 
 /** `whole`: however long it is. Otherwise only the beginning of what is long. */
-export function changesIn({ before, tool }: Pick<KeptTool, 'before' | 'tool'>, whole = false): readonly string[] {
+export function changesIn({ before, tool }: Pick<StoredTool, 'before' | 'tool'>, whole = false): readonly string[] {
   const text = (value: unknown): string => shown(value, whole)
   if (before === undefined) return [`new: ${text(tool)}`]
   const lines = [...places('', before, tool)].map(([path, old, now]) => `${shownText(path)}: ${text(old)} → ${text(now)}`)
@@ -84,8 +86,8 @@ export function changesIn({ before, tool }: Pick<KeptTool, 'before' | 'tool'>, w
 }
 
 /** How many characters they have, where the list does not show all of them. */
-export function cutIn(kept: Pick<KeptTool, 'before' | 'tool'>): number | undefined {
-  const [whole, cut] = [changesIn(kept, true).join('\n'), changesIn(kept).join('\n')]
+export function cutIn(stored: Pick<StoredTool, 'before' | 'tool'>): number | undefined {
+  const [whole, cut] = [changesIn(stored, true).join('\n'), changesIn(stored).join('\n')]
   return whole === cut ? undefined : whole.length
 }
 
@@ -122,8 +124,8 @@ export function shownJson(value: unknown): string {
 type Config = GatewayConfig<TrustSettings>
 
 /** By name. Nothing is started for it, and nothing is kept. */
-export async function heldLaunches(config: Config, known?: Launches): Promise<ReadonlyMap<string, HeldLaunch>> {
-  const found = new Map<string, HeldLaunch>()
+export async function heldLaunches(config: Config, known?: Launches): Promise<ReadonlyMap<string, WaitingLaunch>> {
+  const found = new Map<string, WaitingLaunch>()
   if ((config.trust.pins ?? 'block') !== 'block') return found
   const look = async (launches: Launches): Promise<void> => {
     for (const [name, { target, disabled, file }] of config.servers) {
@@ -142,11 +144,11 @@ export function launchQuestions(io: Io): (launch: LaunchChange) => Promise<boole
   const { aside } = printerOf(io)
   let last: Promise<unknown> = Promise.resolve()
   const ask = async ({ upstream, changes }: LaunchChange): Promise<boolean> => {
-    aside.warn(`The file starts ${shownText(upstream)} in another way than before:`)
+    aside.warn(`The file now starts ${shownText(upstream)} in another way:`)
     for (const change of changes) aside.line(`  ${shownText(change)}`)
     const reader = createInterface({ input: io.input, output: io.errors })
     try {
-      return /^y(es)?$/i.test((await reader.question('  Start it so? [y]es · [N]o › ', { signal: io.signal })).trim())
+      return /^y(es)?$/i.test((await reader.question('  Approve? [y]es · [N]o › ', { signal: io.signal })).trim())
     } finally {
       reader.close()
     }
@@ -164,15 +166,15 @@ export async function approveLaunch(config: Config, name: string, io: Io): Promi
   const { line } = printerOf(io)
   const known = await within(config, async launches => {
     const held = await launches.peek(name, target)
-    if (held === undefined) return line(`The entry of ${name} is the one that is known, or will be when it is first started`)
+    if (held === undefined) return line(`Nothing to approve: the entry of ${name} has not changed, or was never started`)
     for (const change of held.changes) line(`  ${change}`)
     await launches.take(name, target)
-    line(`${name} may be started so from now on`)
+    line(`Approved: ${name} starts in this way from now on`)
   })
   if (known) return 0
   throw new CliError(
-    `${config.file} keeps nothing that could be approved: it has no store, or nothing was kept there yet`,
-    'Start the gateway: what it sees first is the right one. Add store: sqlite:PATH to keep that',
+    `Nothing to approve: ${config.file} has no store, or nothing is stored there yet`,
+    'Add store: sqlite:PATH to the file and start the gateway: it pins what it sees first',
   )
 }
 
@@ -208,9 +210,9 @@ export async function signIn(config: GatewayConfig<unknown>, name: string, io: I
   const server = serverNamed(config, name)
   const auth = server.auth === undefined ? undefined : authOf(server.auth)
   if (typeof server.target !== 'string' || auth?.signIn !== true)
-    throw new CliError(`The entry of ${clip(name)} does not say that somebody signs in for it`, 'Add to it: auth: sign-in')
+    throw new CliError(`The entry of ${clip(name)} does not use a sign-in`, 'Add auth: sign-in to the entry')
   if (!io.interactive)
-    throw new CliError('There is no terminal to sign in from', 'Run it in a terminal on the same account', { exit: 3 })
+    throw new CliError('Signing in needs a terminal', 'Run the command in a terminal of the same user account', { exit: 3 })
   const authorization = await signInWith(auth, userStorage(io.env), cli())
   try {
     const { headers } = server
@@ -223,6 +225,6 @@ export async function signIn(config: GatewayConfig<unknown>, name: string, io: I
   } catch (error) {
     throw explainServerError(error, server.target)
   }
-  printerOf(io).line(`Signed in at ${server.target}. The tokens are kept, encrypted, in ${userTokens(io.env)}`)
+  printerOf(io).line(`Signed in at ${server.target}. The tokens are stored, encrypted, in ${userTokens(io.env)}`)
   return 0
 }

@@ -13,6 +13,8 @@ import { messageOf } from '../../stores/store.ts'
 /** What following a file needs beside the gateway. */
 interface FollowOptions {
   readonly env: Readonly<Record<string, string | undefined>>
+  /** Told the mistakes of each reading. */
+  readonly onFaults?: (faults: GatewayConfig<unknown>['faults']) => void
   /** Told what came of it, a line each. */
   readonly tell: (line: string, kind: 'done' | 'warning' | 'mistake') => void
 }
@@ -28,7 +30,7 @@ class Following {
   readonly #watched = new Map<string, () => Promise<void>>()
   readonly #opened = Promise.withResolvers<Reloading | undefined>()
   /** Stops listening to the signal. */
-  readonly #deaf: () => void
+  readonly #stopListening: () => void
   #wanted = false
   #closed = false
   /** The reloads so far, one after the other. */
@@ -37,7 +39,7 @@ class Following {
   constructor(file: string, options: FollowOptions) {
     this.#file = file
     this.#options = options
-    this.#deaf = onHangup(() => this.#changed())
+    this.#stopListening = onHangup(() => this.#changed())
   }
 
   /** These are to be watched, and no others. */
@@ -58,7 +60,7 @@ class Following {
   /** Ends after the reload that is under way. */
   async close(): Promise<void> {
     this.#closed = true
-    this.#deaf()
+    this.#stopListening()
     for (const stop of this.#watched.values()) await stop()
     this.#opened.resolve(undefined)
     await this.#working
@@ -116,11 +118,12 @@ async function watching(path: string, changed: () => void): Promise<() => Promis
 async function reloaded(
   file: string,
   gateway: Pick<Gateway, 'reload'>,
-  { env, tell }: FollowOptions,
+  { env, tell, onFaults }: FollowOptions,
 ): Promise<readonly string[]> {
   const { faults, files } = await readGatewayFile(file, { env })
+  onFaults?.(faults)
   for (const fault of faults) tell(faultText(fault), 'mistake')
-  if (faults.length > 0) tell(`${file} is wrong: what it said before goes on`, 'mistake')
+  if (faults.length > 0) tell(`${file} has a mistake: the previous settings stay in force`, 'mistake')
   else report(file, await gateway.reload(), tell)
   return files
 }
@@ -130,10 +133,10 @@ function report(file: string, { started, stopped, restarted, pending }: Reloaded
   const parts = Object.entries({ started, ended: stopped, restarted }).flatMap(([what, names]) =>
     names.length === 0 ? [] : `${what} ${names.join(', ')}`,
   )
-  tell(`${file} was read again${parts.length === 0 ? '' : `: ${parts.join('; ')}`}`, 'done')
+  tell(`${file} was reloaded${parts.length === 0 ? '' : `: ${parts.join('; ')}`}`, 'done')
   if (pending.length > 0)
     tell(
-      `${pending.join(', ')}: changed in ${file}, but ${pending.length === 1 ? 'it counts' : 'they count'} only after a restart`,
+      `${pending.join(', ')} changed in ${file}, but ${pending.length === 1 ? 'takes' : 'take'} effect only after a restart`,
       'warning',
     )
 }

@@ -1,5 +1,5 @@
 /** `vivarium gateway status`: how the gateway of a file is, as it says itself to whoever can read its store. */
-import type { AuditLine } from '../../core/audit/audit.ts'
+import type { AuditLine } from '../../core/audit/line.ts'
 import { realClock } from '../../core/clock.ts'
 import type { GatewayConfig } from '../../gateway/index.ts'
 import { operatorHeader, readOperatorKey } from '../../gateway/ops/health.ts'
@@ -27,13 +27,13 @@ export async function showStatus(
   const ready = said['ready'] === true
   if (format === 'json') json(said)
   else {
-    line(ready ? paint.good('It is ready') : paint.bad('It is not ready'))
-    if (said['store'] === false) line(say`  ${paint.bad('Its store cannot be reached')}`)
-    if (said['looked'] === false) line('  It looks at its servers for the first time')
+    line(ready ? paint.good('The gateway is ready') : paint.bad('The gateway is not ready'))
+    if (said['store'] === false) line(say`  ${paint.bad('The store is unavailable')}`)
+    if (said['looked'] === false) line('  It is connecting to its servers for the first time')
     const upstreams = Array.isArray(said['upstreams']) ? said['upstreams'].filter(isRecord) : []
     for (const upstream of upstreams) line(say`${paint.name(String(upstream['name']))} ${upstreamText(upstream)}`)
     if (said['upstreams'] === undefined)
-      line('  It tells more only to who can read its store: add store: sqlite:PATH to its file')
+      line('  For details, add store: sqlite:PATH to its file: only readers of the store get them')
   }
   return ready ? 0 : 4
 }
@@ -68,12 +68,18 @@ async function read(url: string, key: string | undefined): Promise<Readonly<Reco
     if (isRecord(said) && typeof said['ready'] === 'boolean') return said
   } catch (cause) {
     const why = brief(cause instanceof Error ? String(cause.cause ?? cause.message) : String(cause), 200)
-    throw new CliError(`No gateway answers at ${url}: ${why}`, 'Start it; where it listens elsewhere, give --port', {
-      exit: 4,
-      cause,
-    })
+    throw new CliError(
+      `No gateway answers at ${url}: ${why}`,
+      'Start the gateway, or pass --port if it listens at another port',
+      {
+        exit: 4,
+        cause,
+      },
+    )
   }
-  throw new CliError(`What answers at ${url} is no gateway`, 'Give its --port', { exit: 4 })
+  throw new CliError(`The program that answers at ${url} is not a gateway`, 'Pass the port of the gateway with --port', {
+    exit: 4,
+  })
 }
 
 // `vivarium gateway audit`: who did what, and whether anybody changed what was written down of it.
@@ -107,7 +113,7 @@ export async function showAudit(config: GatewayConfig<TrustSettings>, options: A
     if (verify === true) {
       const verdict = await audit.verify()
       if (format === 'json') print.json(verdict, true)
-      else if (verdict.ok) print.line(`${verdict.lines} lines are as they were written. Head of the chain: ${verdict.head}`)
+      else if (verdict.ok) print.line(`${verdict.lines} lines are unchanged. Head of the chain: ${verdict.head}`)
       else print.line(print.paint.bad(`After line ${verdict.after}: ${verdict.why}`))
       return verdict.ok ? 0 : 1
     }

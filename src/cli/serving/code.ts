@@ -23,9 +23,9 @@ interface Loaded {
 /** Loads a file. Throws a failure that says what to correct in it. */
 export async function loadServer(file: string): Promise<Loaded> {
   const path = resolve(file)
-  if (!existsSync(path)) throw new CliError(`There is no file ${clip(file)}`, 'Correct the path')
+  if (!existsSync(path)) throw new CliError(`The file ${clip(file)} does not exist`, 'Correct the path')
   if (!/\.[cm]?[jt]sx?$/i.test(path))
-    throw new CliError(`${clip(file)} is no code`, 'Name the file that exports the server: .ts or .js')
+    throw new CliError(`${clip(file)} is not a .ts or .js file`, 'Pass the file that exports the server')
   let module: Readonly<Record<string, unknown>>
   try {
     module = await import(pathToFileURL(path).href)
@@ -35,7 +35,7 @@ export async function loadServer(file: string): Promise<Loaded> {
   }
   const server = [module['default'], module['server']].map(exported).find(isServer)
   if (server === undefined)
-    throw new CliError(`${clip(file)} exports no server`, `Write: export const server = createServer({ … })`)
+    throw new CliError(`${clip(file)} does not export a server`, 'Write export const server = createServer({ … })')
   return { server, auth: [module['auth']].find(isAuthorization) }
 }
 
@@ -77,9 +77,12 @@ function remedyOf(error: unknown): string | undefined {
   const { code, message = '' } = (error ?? {}) as { readonly code?: string; readonly message?: string }
   if (code === 'ERR_MODULE_NOT_FOUND') {
     const [, name] = /package '([^']+)'/.exec(message) ?? []
-    return name === undefined ? 'Correct the path of the import; a relative one ends in .ts or .js' : `npm install ${name}`
+    return name === undefined
+      ? 'Correct the path of the import; a relative path must end in .ts or .js'
+      : `Run npm install ${name}`
   }
-  if (code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX') return 'Node only takes types out: no enum, namespace or parameter property'
+  if (code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX')
+    return 'Remove enums, namespaces and parameter properties: Node only strips types'
   return undefined
 }
 

@@ -100,8 +100,12 @@ function authOf(
   exported: Auth | undefined,
 ): Auth | undefined {
   if (issuer === undefined && (resource !== undefined || scopes.length > 0))
-    throw new CliError('--resource and --scope are about tokens, and nothing says whose', 'Give --issuer, too')
-  if (unprotected && issuer !== undefined) throw new CliError('--unprotected and --issuer exclude each other', 'Leave one out')
+    throw new CliError(
+      '--resource and --scope need --issuer',
+      'Add --issuer URL, the authorization server whose tokens are accepted',
+    )
+  if (unprotected && issuer !== undefined)
+    throw new CliError('--unprotected and --issuer cannot be used together', 'Remove one of them')
   if (unprotected) return 'none'
   if (issuer === undefined) return exported
   try {
@@ -128,8 +132,8 @@ async function listen(open: () => Promise<Listening>): Promise<Listening> {
     const unprotected = error instanceof Error && error.message.includes('without authorization')
     if (!unprotected) throw error
     throw new CliError(
-      'Others could reach this server without authorization',
-      'Leave out --host; or give --issuer and --resource, or say --unprotected',
+      'Others on the network could call this server without authorization',
+      'Remove --host, or pass --issuer and --resource, or pass --unprotected',
       { cause: error },
     )
   }

@@ -64,7 +64,7 @@ interface Behind {
 type Frame = Readonly<Record<string, unknown>>
 
 /** How long one that goes may take over what it was asked. */
-const patienceMs = 10_000
+const waitMs = 10_000
 /** Lists that may have changed with the code. */
 const listChanges = ['tools', 'prompts', 'resources']
 
@@ -105,7 +105,7 @@ class Relay {
   async reload(): Promise<string> {
     const next = await this.#start()
     const before = this.#current
-    if (next === undefined) return 'it does not start, so the one before goes on'
+    if (next === undefined) return 'the new version does not start, so the previous one keeps serving'
     await this.#introduce(next)
     this.#current = next
     if (before !== undefined) this.#leave(before)
@@ -186,7 +186,7 @@ class Relay {
   #leave(behind: Behind): void {
     behind.leaving = true
     if (behind.pending.size === 0) behind.child.stdin?.end()
-    const timer = setTimeout(() => behind.child.kill('SIGKILL'), patienceMs)
+    const timer = setTimeout(() => behind.child.kill('SIGKILL'), waitMs)
     behind.child.once('exit', () => clearTimeout(timer))
   }
 }

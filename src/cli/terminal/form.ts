@@ -26,9 +26,9 @@ export async function fillForm(
   const content = new Map<string, ElicitValue>()
   if (secrets.length > 0)
     screen.line(
-      say`   ${screen.paint.warn(`Careful: it asks for what looks like a password or key (${brief(secrets.join(', '), 200)}). A form must not: decline unless you know why.`)}`,
+      say`   ${screen.paint.warn(`Warning: the form asks for what looks like a password or key (${brief(secrets.join(', '), 200)}). The protocol forbids that: decline unless you know why.`)}`,
     )
-  screen.line(say`   ${screen.paint.dim('/no declines, Ctrl-C leaves it unanswered')}`)
+  screen.line(say`   ${screen.paint.dim('/no declines, Ctrl-C cancels')}`)
   const onlyYes = wantsOnlyYes(schema)
   if (fields.length === 0 || onlyYes) {
     // It may stand before something that cannot be undone: Enter alone is no yes.
@@ -74,7 +74,7 @@ async function fillField(
     if (said === '' && (field['default'] !== undefined || !needed)) return undefined
     const value = said === '' ? undefined : readValue(field, choices, said)
     if (value !== undefined) return { given: value }
-    screen.line(say`   ${paint.warn(said === '' ? 'This one is needed.' : 'That does not fit.')}`)
+    screen.line(say`   ${paint.warn(said === '' ? 'A value is required.' : 'This value is not valid.')}`)
   }
   return 'cancel'
 }
@@ -123,7 +123,7 @@ function titleOf(name: string, field: Field): string {
 
 /** What the prompt of a field says of its type and default. */
 function hint(field: Field, needed: boolean): string {
-  const kind = field['type'] === 'boolean' ? 'y/n ' : field['type'] === 'array' ? 'with commas between them ' : ''
+  const kind = field['type'] === 'boolean' ? 'y/n ' : field['type'] === 'array' ? 'separated by commas ' : ''
   if (field['default'] !== undefined) return `${kind}[${brief(escaped(JSON.stringify(field['default'])), 30)}] `
-  return needed ? kind : `${kind}(may be left out) `
+  return needed ? kind : `${kind}(optional) `
 }

@@ -50,12 +50,12 @@ export class Questions {
   readonly onApproval: OnApproval = async (question, { signal }) => {
     const screen = this.#screen
     if (this.#allowed.delete(question.digest)) {
-      screen.line(say` ${screen.paint.good('✓')} ${question.text} Yes: you said /allow.`)
+      screen.line(say` ${screen.paint.good('✓')} ${question.text} Approved by your /allow.`)
       // A feature set is not asked for again: its yes has to last.
       return question.about === 'set' ? true : { yes: true, for: 0 }
     }
     const late = (): ApprovalAnswer => {
-      screen.line(say` ${screen.paint.bad('Refused')}, since it waited too long behind other questions: ${question.text}`)
+      screen.line(say` ${screen.paint.bad('Refused')}, because it waited too long behind other questions: ${question.text}`)
       return false
     }
     const answer = await this.#queue.ask(signal, late, shown => this.#approval(question, signal, shown))
@@ -102,23 +102,21 @@ export class Questions {
     }
     const [what, whole] = wholeOf(question)
     if (!question.text.includes(whole)) showPayload(screen, what, whole)
-    if (question.flaw !== undefined) screen.line(say`   ${paint.warn(`Careful: ${question.flaw}`)}`)
+    if (question.flaw !== undefined) screen.line(say`   ${paint.warn(`Warning: ${question.flaw}`)}`)
     if (!this.#reader.interactive) {
-      screen.line(
-        say`   ${paint.bad('Refused')}: there is nobody to ask without a terminal. /allow lets it through the next time.`,
-      )
-      return { yes: false, reason: 'There was nobody to ask: the host runs without a terminal' }
+      screen.line(say`   ${paint.bad('Refused')}: without a terminal, nobody can be asked. /allow approves it for the next time.`)
+      return { yes: false, reason: 'The host runs without a terminal, so nobody could be asked' }
     }
     for (const { covers, text } of question.wider) screen.line(say`   ${paint.dim(`${letters[covers]}: ${text}`)}`)
     const wider = question.wider.map(({ covers }) => ` · ${letters[covers]}`).join('')
-    const yes = question.lastsMs > 0 ? `[y]es to exactly this, ${lasting(question)} · [o]nly this once` : '[y]es, this once'
+    const yes = question.lastsMs > 0 ? `[y]es to exactly this, ${lasting(question)} · [o]nce` : '[y]es, once'
     const choices = `${shown.label(topicOf(question))}${yes}${wider} · [N]o › `
     const said = await letterOf(screen, this.#reader, choices, signal)
     const chosen = question.wider.find(({ covers }) => said === covers[0] || said === covers)
     if (chosen !== undefined) return { yes: true, covers: chosen.covers }
     if (said === 'o' || said === 'once') return { yes: true, for: 0 }
     if (said === 'y' || said === 'yes') return true
-    screen.line(say`   ${paint.bad('Refused.')} ${paint.dim('/allow lets it through the next time')}`)
+    screen.line(say`   ${paint.bad('Refused.')} ${paint.dim('/allow approves it for the next time')}`)
     return false
   }
 
@@ -129,15 +127,15 @@ export class Questions {
     screen.line(foreignText(question.message, `   ${foreignMark}`))
     if (question.mode === 'url') {
       screen.line(say`   ${question.url}`)
-      screen.line(say`   ${paint.dim('It leads to')} ${paint.warn(question.domain ?? '')}`)
+      screen.line(say`   ${paint.dim('The link leads to')} ${paint.warn(question.domain ?? '')}`)
     }
     if (!this.#reader.interactive) {
-      screen.line(say`   ${paint.bad('Declined')}: there is nobody to ask without a terminal.`)
+      screen.line(say`   ${paint.bad('Declined')}: without a terminal, nobody can be asked.`)
       return { action: 'decline' }
     }
     if (question.mode === 'form') return fillForm(screen, this.#reader, question, signal, shown)
     const label = shown.label(`${question.server} asks for ${question.domain ?? 'an address'}`)
-    const said = await yesOrNo(screen, this.#reader, `${label}have you opened it? [y]es · [N]o › `, signal)
+    const said = await yesOrNo(screen, this.#reader, `${label}have you opened the link? [y]es · [N]o › `, signal)
     return { action: said ? 'accept' : 'decline' }
   }
 
@@ -145,13 +143,13 @@ export class Questions {
     const screen = this.#screen
     const { paint } = screen
     const isPrompt = review.stage === 'prompt'
-    const wish = isPrompt ? `wants ${review.model} to answer` : 'would get this answer'
+    const wish = isPrompt ? `asks ${review.model} for an answer` : 'gets this answer'
     screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.name(review.server)} ${paint.bold(wish)}`)
     if (isPrompt && review.params.systemPrompt !== undefined)
-      showPayload(screen, 'with the instructions ', JSON.stringify(review.params.systemPrompt))
+      showPayload(screen, 'instructions: ', JSON.stringify(review.params.systemPrompt))
     showPayload(screen, '', JSON.stringify(isPrompt ? review.params.messages : review.result))
     if (!this.#reader.interactive) {
-      screen.line(say`   ${paint.bad('Refused')}: there is nobody to ask without a terminal.`)
+      screen.line(say`   ${paint.bad('Refused')}: without a terminal, nobody can be asked.`)
       return false
     }
     return yesOrNo(screen, this.#reader, `${shown.label(`${review.server} ${wish}`)}[y]es · [N]o › `, signal)
@@ -161,8 +159,8 @@ export class Questions {
 /** What is agreed to, as far as the sentence may show only the beginning of it. */
 function wholeOf({ asked: { kind, payload } }: ApprovalQuestion): readonly [string, string] {
   const { description, definition } = isRecord(payload) ? payload : {}
-  if (kind === 'set') return ['it describes itself as ', typeof description === 'string' ? description : '']
-  if (kind === 'definition') return ['it would be ', JSON.stringify(definition) ?? '']
+  if (kind === 'set') return ['description: ', typeof description === 'string' ? description : '']
+  if (kind === 'definition') return ['new definition: ', JSON.stringify(definition) ?? '']
   return ['with ', JSON.stringify(payload) ?? '']
 }
 
@@ -172,13 +170,13 @@ function showPayload(screen: Screen, what: string, whole: string): void {
   screen.line(say`   ${paint.dim(what)}${paint.dim(brief(whole, payloadLength))}`)
   const hidden = whole.length - payloadLength
   if (hidden > 0)
-    screen.line(say`   ${paint.warn(`Careful: the last ${hidden} characters are not shown, and a yes counts for them too`)}`)
+    screen.line(say`   ${paint.warn(`Warning: the last ${hidden} characters are not shown; your approval includes them`)}`)
 }
 
 /** How long a plain yes counts. */
 function lasting({ about, lastsMs }: ApprovalQuestion): string {
   const most = spanText(lastsMs)
-  return about === 'set' || about === 'definition' ? `as long as it reads like this (at most ${most})` : `for ${most}`
+  return about === 'set' || about === 'definition' ? `until it changes (at most ${most})` : `for ${most}`
 }
 
 /** In a few words, for the line in which the answer is typed. */
@@ -217,7 +215,7 @@ async function yesOrNo(screen: Screen, reader: LineReader, prompt: string, signa
 /** What was typed, in small letters. */
 async function letterOf(screen: Screen, reader: LineReader, prompt: string, signal: AbortSignal): Promise<string> {
   const said = (await reader.ask(prompt, signal))?.trim().toLowerCase()
-  if (said === undefined && signal.aborted) screen.line(say`   ${screen.paint.dim('Nobody waits for the answer any more.')}`)
+  if (said === undefined && signal.aborted) screen.line(say`   ${screen.paint.dim('The question was withdrawn.')}`)
   return said ?? ''
 }
 

@@ -203,6 +203,8 @@ export class LineReader {
   }
 
   #type(line: string): void {
+    // A question that the end of the input refuses: readline takes nothing any more.
+    if (this.#over) return
     // The documented way to replace what is typed: delete to both ends, then write.
     const open = this.#gate.open
     this.#gate.open = false

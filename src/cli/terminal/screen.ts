@@ -34,7 +34,7 @@ const frames = [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏']
 /** How long a frame of the spinner is shown. */
 const frameMs = 90
 /** What takes less is not worth a flicker. */
-const patienceMs = 150
+const waitMs = 150
 /** Moves to the beginning of the line and deletes it. */
 export const clearLine = '\r\u001b[K'
 
@@ -115,7 +115,7 @@ export class Screen {
   work(label: string): () => void {
     this.#label = label
     this.#cancel()
-    if (this.animated) this.#cancel = this.#clock.setTimeout(() => this.#spin(), this.#spun ? 0 : patienceMs, true)
+    if (this.animated) this.#cancel = this.#clock.setTimeout(() => this.#spin(), this.#spun ? 0 : waitMs, true)
     return () => {
       if (this.#label !== label) return
       this.#cancel()

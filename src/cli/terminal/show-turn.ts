@@ -20,7 +20,7 @@ export async function showTurn(
 ): Promise<void> {
   const began = now()
   if (resumed)
-    screen.line(say` ${screen.paint.warn('↻')} ${screen.paint.bold('goes on with')} ${screen.paint.dim(turnTopic(turn))}`)
+    screen.line(say` ${screen.paint.warn('↻')} ${screen.paint.bold('continues with')} ${screen.paint.dim(turnTopic(turn))}`)
   if (turn.from.kind === 'event') await showEvent(screen, inbox, turn.from)
   const shown = new ShownTurn(screen)
   try {
@@ -51,7 +51,7 @@ async function showEvent(
 /** How a turn ended that has no answer. */
 const endings = {
   cancelled: '■ stopped',
-  interrupted: '■ interrupted: it goes on at the next attempt, or the next start',
+  interrupted: '■ interrupted: continues at the next attempt or start',
   failed: '✗ no answer',
 }
 
@@ -82,7 +82,7 @@ class ShownTurn {
         for (const { from, featureSet, namespace, position, content, tokens } of part.prompt.sections) {
           if (namespace === undefined) continue
           const where =
-            position === 'system' ? 'to the system' : position === 'afterUser' ? 'behind your words' : 'before your words'
+            position === 'system' ? 'to the system' : position === 'afterUser' ? 'after your message' : 'before your message'
           const what = brief(textIn(content ?? []), 70)
           this.#line(
             say`${paint.name('+')} ${paint.name(featureSet ?? from)} ${paint.dim(`added ${tokens} tokens ${where}: ${what}`)}`,
@@ -167,7 +167,7 @@ export async function welcome(session: TerminalSession, { model, place, examples
   const { screen, host, conversation } = session
   const { paint } = screen
   const offline = model.id === 'offline-assistant' ? ' (no key is set: ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL)' : ''
-  screen.line(say`${paint.bold('Vivarium')}, a live MCP host: servers can wake the agent, shape what it sees, and be undone.`)
+  screen.line(say`${paint.bold('Vivarium')}, a live MCP host: servers can wake the agent, add to its prompt and undo their work.`)
   screen.line(say` ${paint.dim('model')}  ${paint.name(model.id)}${paint.dim(offline)}`)
   screen.line(say` ${paint.dim('store')}  ${place}`)
   for (const server of host.servers) {

@@ -47,7 +47,7 @@ function open(
   const model = scripted(script)
   const connect = () => {
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     return here
   }
   const servers = { here: { target: connect, live: { enable } } }
@@ -105,6 +105,16 @@ test('a question takes the next line for its answer: yes does it, once does not 
   expect(done).toEqual(['it', 'it', 'it'])
 })
 
+test('the end of the input refuses the question that is open, and ends the terminal', async () => {
+  const done: string[] = []
+  const { type, ended } = open(acting(done), { script: [act, 'A'], policy: asks })
+  await type(undefined, /Ctrl-D ends/)
+  await type('go\r', /\[N\]o › /)
+  await type('\x04', /refused here\.act/)
+  await ended
+  expect(done).toEqual([])
+})
+
 test('questions come one at a time: an answer goes to the one on the screen, which its prompt names', async () => {
   const done: string[] = []
   const each = (what: string) => ({ name: 'act', arguments: { what } })
@@ -138,13 +148,13 @@ test('the fields of a form stay together while another one waits', async () => {
   expect(JSON.stringify(model.requests.at(-1)?.messages)).toMatch(/Kim\W.*42.*Bo\W.*7|Bo\W.*7.*Kim\W.*42/)
 })
 
-test('a yes says how long it counts: to a call for an hour, to a feature set as long as it reads like this', async () => {
+test('a yes says how long it counts: to a call for an hour, to a feature set until it changes', async () => {
   const server = acting()
   server.featureSet('here.news', { description: 'News', uses: ['pushEvents'] })
   const { type } = open(server, { script: [act, 'A'], policy: asks, enable: [] })
-  await type(undefined, /here\.news of here: \[y\]es to exactly this, as long as it reads like this \(at most 1 year\)/)
+  await type(undefined, /here\.news of here: \[y\]es to exactly this, until it changes \(at most 1 year\)/)
   await type('n\r', /Ctrl-D ends|Refused/)
-  await type('go\r', /here\.act: \[y\]es to exactly this, for 1 hour · \[o\]nly this once/)
+  await type('go\r', /here\.act: \[y\]es to exactly this, for 1 hour · \[o\]nce/)
   await type('n\r', /turn 1/)
 })
 
@@ -179,7 +189,7 @@ test('/budgets shows what each server has left, and when the window ends', async
   const { type } = open(server, { script: ['Hello.'], budgets, interactive: false })
   await type('hello\n', /turn 1/)
   // What the user asks for is no server's spending.
-  expect(await type('/budgets\n', /anew in .*\n/)).toMatch(/thinking +here +0 of 3 requests · anew in \d/)
+  expect(await type('/budgets\n', /resets in .*\n/)).toMatch(/thinking +here +0 of 3 requests · resets in \d/)
   const none = open(acting(), { interactive: false })
   expect(await none.type('/budget\n', /There are no budgets.*\n/)).toContain('host.budgets')
 })
@@ -190,9 +200,9 @@ test('without anybody to ask the answer is no, at once and in a line; /allow is 
   const { type } = open(acting(done), { script: [act, 'A', other, 'B', act, 'C', act, 'D'], policy: asks, interactive: false })
   await type('go\n', /turn 1/)
   await type('/allow\n', /the next time/)
-  expect(await type('go\n', /turn 2/)).toContain('Refused: there is nobody to ask without a terminal')
+  expect(await type('go\n', /turn 2/)).toContain('Refused: without a terminal, nobody can be asked')
   expect(done).toEqual([])
-  expect(await type('go\n', /turn 3/)).toContain('Yes: you said /allow')
+  expect(await type('go\n', /turn 3/)).toContain('Approved by your /allow')
   expect(await type('go\n', /turn 4/)).toContain('Refused')
   expect(done).toEqual(['it'])
 })
@@ -202,11 +212,11 @@ test('/allow enables a feature set as it was declared when it was refused; what 
   const news = server.featureSet('here.news', { description: 'News', uses: ['pushEvents'] })
   const { type } = open(server, { interactive: false, enable: [] })
   const asked = await type(undefined, /Refused[\s\S]*/)
-  expect(asked).toContain('Allow the feature set here.news of here? With your yes it may start turns on its own.')
-  await type('/allow\n', /✓[\s\S]*Yes\./)
+  expect(asked).toContain('Allow the feature set here.news of here? If you allow it, it may start turns on its own.')
+  await type('/allow\n', /✓[\s\S]*Approved\./)
   await type('/servers here\n', /on +here\.news/)
   news.beforeInference(() => [])
-  expect(await type(undefined, /Refused/)).toContain('this is new since it was enabled: reads your messages')
+  expect(await type(undefined, /Refused/)).toContain('this was added after it was enabled: reads your messages')
   await type('/servers here\n', /off +here\.news/)
 })
 
@@ -218,7 +228,7 @@ test('a form is filled in field by field, and what does not fit is asked for aga
   const { type, model } = open(server, { script: [call, 'A', call, 'B'] })
   await type('go\r', /asks:\n +│ Who are you\?[\s\S]*name/)
   await type('Kim\r', /age/)
-  await type('old\r', /That does not fit/)
+  await type('old\r', /This value is not valid/)
   await type('42\r', /red[\s\S]*blue/)
   await type('blue\r', /news/)
   await type('\r', /turn 1/)
@@ -234,8 +244,10 @@ test('undoing a call that one said no to says that nothing had been done', async
   const { type } = open(server, { script: [{ calls: [{ name: 'wipe' }] }, 'No.'], interactive: false })
   await type('go\n', /turn 1/)
   const said = await type('/undo\n', /wipe.*\n/)
-  expect(said).toMatch(/is undone; nothing had been done\n +· nothing here\.wipe was not done: The answer to "Wipe all\?" was no/)
-  expect(said).not.toContain('stays')
+  expect(said).toMatch(
+    /is undone; there was nothing to undo\n +· nothing here\.wipe was not done: The question "Wipe all\?" was answered with no/,
+  )
+  expect(said).not.toContain('remain')
 })
 
 test('a form is declined where nobody can fill it in', async () => {
@@ -244,7 +256,7 @@ test('a form is declined where nobody can fill it in', async () => {
     JSON.stringify(await ctx.elicit({ message: 'Who?', schema: z.object({ name: z.string() }) })),
   )
   const { type } = open(server, { script: [{ calls: [{ name: 'ask' }] }, 'A'], interactive: false })
-  expect(await type('go\n', /turn 1/)).toContain('Declined: there is nobody to ask without a terminal')
+  expect(await type('go\n', /turn 1/)).toContain('Declined: without a terminal, nobody can be asked')
 })
 
 test('Ctrl-C stops the turn under way and leaves the terminal, a second one ends it', async () => {
@@ -253,7 +265,7 @@ test('Ctrl-C stops the turn under way and leaves the terminal, a second one ends
   await expect.poll(async () => type('\u0003', /stopping|again ends/)).toMatch(/stopping/)
   await type(undefined, /■ stopped[\s\S]*turn 1/)
   expect(await type('go\r', /turn 2/)).toContain('soon')
-  await type('\u0003', /Ctrl-C again ends/)
+  await type('\u0003', /Ctrl-C again/)
   await type('\u0003', /\n$/)
   await ended
 })
@@ -324,7 +336,7 @@ test('prompts of servers run as /name, resources go beside a message, and Tab pr
   expect(JSON.stringify(model.requests[0]?.messages)).toContain('Greet Kim')
   await type('/attach no', /no/)
   await type('\t', /te:\/\/one/)
-  await type('\r', /goes beside your next message/)
+  await type('\r', /is attached to your next message/)
   await type('Look\r', /turn 2/)
   expect(JSON.stringify(model.requests[1]?.messages)).toContain('what is in it')
 })
@@ -332,8 +344,8 @@ test('prompts of servers run as /name, resources go beside a message, and Tab pr
 test('what cannot be done is said with the way out, and the terminal goes on', async () => {
   const { type } = open(named(), { script: ['Hello.'], interactive: false })
   expect(await type('/nothing\n', /→.*\n/)).toContain('There is no prompt /nothing')
-  expect(await type('/undo\n', /yet/)).toContain('Nothing was said yet')
-  expect(await type('/why e1\n', /noted/)).toContain('Nothing is noted under e1')
+  expect(await type('/undo\n', /yet/)).toContain('There are no turns yet')
+  expect(await type('/why e1\n', /no record/)).toContain('There is no record of e1')
   expect(await type('/audit what\n', /Write/)).toContain('outcome=')
   await type('hello\n', /turn 1/)
   expect(await type('/cost 7\n', /no turn/)).toContain('There is no turn 7')

@@ -53,13 +53,13 @@ interface TerminalOptions {
 }
 
 /** Lines of standard error that are kept of each server. */
-const keptLines = 10
+const tailLines = 10
 /** How long a turn may go on when there is nothing more to read. */
 const lingerMs = 30_000
 /** Refusals by the same rule that are not shown again. */
 const quietMs = 10_000
 /** Rules whose last refusal is remembered. */
-const keptRules = 100
+const rememberedRules = 100
 
 /** Runs until the input ends, `/quit`, or Ctrl-C twice. */
 export async function runTerminal(options: TerminalOptions): Promise<void> {
@@ -109,7 +109,7 @@ class Terminal {
     refuse: () => this.#reader.refuse(),
     cancel: () => this.#cancel(),
     clear: () => this.#clear(),
-    tell: () => this.#screen.line(say` ${this.#screen.paint.dim('Ctrl-C again ends; so does Ctrl-D, or /quit')}`),
+    tell: () => this.#screen.line(say` ${this.#screen.paint.dim('Press Ctrl-C again, Ctrl-D or type /quit to end')}`),
     end: () => this.#ended.resolve(undefined),
   })
 
@@ -221,7 +221,7 @@ class Terminal {
     const { paint } = screen
     screen.line(say` ${paint.bad('✗')} There is no command or prompt /${brief(name)}`)
     const all = meant.map(each => `/${each}`).join(' or ')
-    screen.line(say`  ${paint.dim('→')} Did you mean ${all}? /help shows the commands; begin with // to send a slash`)
+    screen.line(say`  ${paint.dim('→')} Did you mean ${all}? /help lists the commands; start with // to send a slash`)
     return true
   }
 
@@ -233,7 +233,7 @@ class Terminal {
       return
     const rule = `${server} ${outcome} ${why?.rule ?? ''}`
     if (at - (this.#shownAt.get(rule) ?? Number.NEGATIVE_INFINITY) < quietMs) return
-    if (this.#shownAt.size >= keptRules) this.#shownAt.clear()
+    if (this.#shownAt.size >= rememberedRules) this.#shownAt.clear()
     this.#shownAt.set(rule, at)
     const { paint } = this.#screen
     const what = `event ${brief(eventId ?? detail ?? '', 60)} of ${featureSet ?? server}`
@@ -285,10 +285,10 @@ class Terminal {
 
   /** Keeps the last lines of standard error of a server. */
   #heard(server: string, line: string): void {
-    const kept = this.#stderr.get(server) ?? []
-    kept.push(brief(line, 300))
-    kept.splice(0, Math.max(0, kept.length - keptLines))
-    this.#stderr.set(server, kept)
+    const stored = this.#stderr.get(server) ?? []
+    stored.push(brief(line, 300))
+    stored.splice(0, Math.max(0, stored.length - tailLines))
+    this.#stderr.set(server, stored)
   }
 
   /** Tells what failed and, where it is known, what helps. */

@@ -65,7 +65,7 @@ export async function fileToUse(parts: FileParts) {
         home,
         envFile: path => {
           const found = textOnce(path)
-          if (found === undefined) throw new TypeError('It cannot be read')
+          if (found === undefined) throw new TypeError('The entry cannot be used')
           return found
         },
       }),
@@ -108,9 +108,9 @@ const told = new Set(['command', 'args', 'cwd', 'env', 'envFile', 'headers', 'di
 function entryLines(entry: Members, envFile: (path: string) => string | undefined): readonly string[] {
   const { command, args, cwd, disabled } = entry
   const variables = [...new Set(textsIn(entry).flatMap(variablesIn))]
-  const to = addresses.some(name => entry[name] !== undefined) ? 'sends' : 'hands over'
+  const to = addresses.some(name => entry[name] !== undefined) ? 'sends' : 'passes'
   return [
-    ...(disabled === true ? ['is switched off'] : []),
+    ...(disabled === true ? ['is disabled'] : []),
     ...(command === undefined ? [] : [`starts ${commandText(command, args)}`]),
     ...(cwd === undefined ? [] : [`in the folder ${plain(cwd)}`]),
     ...pairsIn(entry['env']).map(([name, value]) => `with the variable ${name}=${plain(value)}`),
@@ -134,7 +134,7 @@ function commandText(command: unknown, args: unknown): string {
 function envFileLines(path: unknown, read: (path: string) => string | undefined): readonly string[] {
   if (path === undefined) return []
   const text = typeof path === 'string' ? read(path) : undefined
-  if (text === undefined) return [`with the variables of the file ${plain(path)}, which cannot be read now`]
+  if (text === undefined) return [`with the variables of the file ${plain(path)}, which does not exist or cannot be opened`]
   const names = Object.keys(parseEnv(text))
   return [`with the variables of the file ${plain(path)}: ${names.join(', ') || 'none'}`]
 }

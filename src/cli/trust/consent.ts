@@ -14,8 +14,7 @@ import type { HostConfig } from '../../host/config/read.ts'
 import type { HostOptions } from '../../host/host.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { jsonValue } from '../../recording/format.ts'
-import { messageOf } from '../../stores/store.ts'
-import { CliError, type Io, replaceFile, textAt } from '../io.ts'
+import { CliError, type Io, readFault, replaceFile, textAt } from '../io.ts'
 import { packageRoot } from '../own-package.ts'
 import { asideOf } from '../print.ts'
 import type { CommandLike } from '../program.ts'
@@ -48,15 +47,15 @@ export async function decideConsent(file: FileToUse, { confirm, env }: TrustOpti
   const book = bookOf(env)
   if (book.has(path, digest)) return consent(file)
   const before = book.last(path)
-  const said = before === undefined ? 'is not trusted yet' : 'has changed since you agreed to it'
-  const question = `${fullyEscaped(path)} ${said}. Do you agree to all of this?`
+  const said = before === undefined ? 'is not approved yet' : 'has changed since you approved it'
+  const question = `${fullyEscaped(path)} ${said}. Do you approve all of this?`
   const yes = await confirm(question, [...marked(lines, before), `${summary}.`])
   if (yes !== true)
     return why(
       'CONFIG_NOT_TRUSTED',
       'config.trust',
-      `${fullyEscaped(file.file)} is not trusted. ${summary}. ${notAgreed(yes)}, so nothing of it is used`,
-      'Read the file; then repeat the command with --trust, or run it once in a terminal and answer yes',
+      `${fullyEscaped(file.file)} is not approved. ${summary}. ${notAgreed(yes)}, so the file is not used`,
+      'Read the file. Then add --trust to the command, or run it once in a terminal and answer yes',
     )
   book.add(path, digest, lines)
   return consent(file)
@@ -74,8 +73,8 @@ export function trustIn(options: TrustOptions, known?: string): NonNullable<Host
       return why(
         'CONFIG_CHANGED',
         'config.trust',
-        `${fullyEscaped(file)} changed after you agreed to it and before it was used, so nothing of it is used`,
-        'Start the command again',
+        `${fullyEscaped(file)} changed after you approved it, so it is not used`,
+        'Run the command again',
       )
     const decided = await decideConsent(next, options)
     return 'code' in decided ? decided : undefined
@@ -95,12 +94,12 @@ function marked(lines: readonly string[], before: ReadonlySet<string> | undefine
   const shown = lines.map(line => `${before.has(lineDigest(line)) ? ' ' : '+'} ${line}`)
   return gone === 0
     ? shown
-    : [...shown, `- ${gone} ${gone === 1 ? 'line' : 'lines'} of what you agreed to ${gone === 1 ? 'is' : 'are'} gone`]
+    : [...shown, `- ${gone} ${gone === 1 ? 'line' : 'lines'} that you approved ${gone === 1 ? 'is' : 'are'} no longer there`]
 }
 
 /** Why a question to which the answer was no `true` ends the use of a file. */
 function notAgreed(answer: boolean | undefined): string {
-  return answer === undefined ? 'Nobody can be asked without a terminal' : 'You did not agree'
+  return answer === undefined ? 'Without a terminal you cannot be asked' : 'You did not approve it'
 }
 
 /** Without links: the same name may lead elsewhere tomorrow. */
@@ -124,9 +123,11 @@ export interface TrustOption {
   readonly trust?: boolean | undefined
 }
 
-/** Declares `--trust`. */
-export function trustOption(command: CommandLike): CommandLike {
-  return command.option('--trust', 'Use a config file that you were not asked about: its commands, addresses and variables')
+/** Declares `--trust`; `group`: the heading below which the help lists it. */
+export function trustOption(command: CommandLike, group?: string): CommandLike {
+  return command.option('--trust', 'Use a config file that you have not approved yet', {
+    ...(group !== undefined && { group }),
+  })
 }
 
 /** The file with its variables filled in. Throws where it may not be used. */
@@ -154,13 +155,13 @@ export async function agreedConfig(
   return { parsed: file.parsed, digest: consentDigest(file) }
 }
 
-/** The text of the config. Throws a TypeError that says how to write one. */
+/** The text of the config. Throws a failure that says how to write one. */
 async function configText(config: string): Promise<string> {
   try {
     return await readFile(config, 'utf8')
   } catch (cause) {
-    const fix = 'Write { "mcpServers": { … } } into it, or name another file with --config'
-    throw new TypeError(`The config ${config} cannot be read: ${messageOf(cause)}. ${fix}`, { cause })
+    const fix = 'Create it with { "mcpServers": { … } }, or pass another file with --config'
+    throw new CliError(`The config file ${config} ${readFault(cause)}`, fix, { cause })
   }
 }
 
@@ -183,11 +184,21 @@ function confirmIn(io: Io): Confirm {
 
 /** An answer that is remembered. */
 interface Agreed {
+  /** The path of the file or folder that the user agreed to, without links. */
   readonly file: string
-  /** Of the file and all that was asked about with it. */
+  /** A digest of the file and of the env files that it names; another content is asked about again. */
   readonly digest: string
-  /** Of each line that was shown, so that the next question can say what is new. */
+  /** A digest of each line that was shown, so that the next question can say what is new. */
   readonly lines: readonly string[]
+}
+
+/** The config files and folders that the user agreed to. The command writes it; delete an entry to be asked again. */
+interface TrustedFiles {
+  /**
+   * The answers, the oldest first.
+   * @maxItems {most}
+   */
+  readonly agreed: readonly Agreed[]
 }
 
 /** Answers that are remembered; the oldest are asked for again. */
@@ -212,8 +223,8 @@ function bookOf(env: Io['env']) {
     },
     /** Remembers an answer. */
     add: (file: string, digest: string, lines: readonly string[]): void => {
-      const agreed = [...all, { file, digest, lines: lines.map(lineDigest) }].slice(-most)
-      replaceFile(path, JSON.stringify({ agreed }))
+      const written: TrustedFiles = { agreed: [...all, { file, digest, lines: lines.map(lineDigest) }].slice(-most) }
+      replaceFile(path, JSON.stringify(written))
     },
   }
 }
@@ -256,15 +267,15 @@ export async function useData(path: string, io: Io, { trust }: TrustOption): Pro
   if (mark !== undefined && book.has(folder, digestOf(mark))) return folder
   if (!isNew) {
     if (trust === true) return folder
-    const lines = ['Answers, grants, events and conversations that are kept in it count as your own.']
+    const lines = ['The approvals, grants, events and conversations stored in it are used as your own.']
     const yes = await confirmIn(io)(
-      `${fullyEscaped(folder)} holds data that you did not make here. Do you agree to use it?`,
+      `${fullyEscaped(folder)} contains data that you did not create here. Do you want to use it?`,
       lines,
     )
     if (yes !== true)
       throw new CliError(
-        `${fullyEscaped(folder)} holds data that you did not make here: answers and grants in it would count as your own. ${notAgreed(yes)}, so it is not used`,
-        'Delete it, name another folder with --data, or repeat the command with --trust',
+        `${fullyEscaped(folder)} contains data that you did not create here; its approvals and grants would be used as your own. ${notAgreed(yes)}, so it is not used`,
+        'Delete the folder, pass another one with --data, or add --trust to the command',
       )
   }
   const made = randomUUID()
@@ -289,12 +300,12 @@ export async function useNpmSettings(cwd: string, io: Io, { trust }: TrustOption
       .split(/\r?\n/)
       .filter(line => line.trim() !== '')
       .map(fullyEscaped)
-    const question = `${fullyEscaped(file)} says where npm fetches programs from. Do you agree to all of this?`
+    const question = `${fullyEscaped(file)} sets where npm downloads packages from. Do you approve all of this?`
     const yes = await confirmIn(io)(question, lines)
     if (yes !== true)
       throw new CliError(
-        `${fullyEscaped(file)} says where npm fetches programs from, and is not trusted. ${notAgreed(yes)}, so nothing is fetched`,
-        'Read the file; then repeat the command with --trust, or from another folder',
+        `${fullyEscaped(file)} sets where npm downloads packages from, and is not approved. ${notAgreed(yes)}, so nothing is downloaded`,
+        'Read the file. Then add --trust to the command, or run it in another folder',
       )
     book.add(file, digest, lines)
   }

@@ -41,7 +41,7 @@ test('all of it is shown, whole and escaped; a yes counts for this file with thi
       "  starts node 'a b' x",
       `  in the folder \${FOLDER}`,
       `  with the variable TOKEN=\${MINE}`,
-      '  hands over the values of your variables MINE, FOLDER',
+      '  passes the values of your variables MINE, FOLDER',
       '  calls without asking you: ["*"]',
       '  sets timeout: 5',
       'server "far"',
@@ -65,7 +65,7 @@ test('what changed is asked about again, and marked', async () => {
   expect(asked[1]).toEqual([
     '  server "far"',
     '+   connects to http://y.test',
-    '- 1 line of what you agreed to is gone',
+    '- 1 line that you approved is no longer there',
     'It connects to 1 address.',
   ])
 })

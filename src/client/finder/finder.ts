@@ -13,9 +13,9 @@ import type { Candidate, createSearch, Found, KnownServer, Recommender } from '.
 
 /** Where a finder searches, and which sources it trusts. */
 export interface FinderOptions {
-  /** Manifests of servers that the host knows, as documents. */
+  /** Manifests of servers that the host knows, as documents. Default: none. */
   readonly manifests?: readonly unknown[]
-  /** Connected servers, which are asked for recommendations. */
+  /** Connected servers, which are asked for recommendations. Default: none. */
   readonly servers?: readonly Recommender[]
   /** Registries with the official API (`/v0.1/servers`). Default: none, so that no query leaves this machine. */
   readonly registries?: readonly string[]
@@ -42,7 +42,7 @@ export interface FindOptions {
   readonly limit?: number
   /** Whether to ask registries, catalogs and cards if local sources are not enough. Default true. */
   readonly remote?: boolean
-  /** Ends the search. */
+  /** Cancels the search. */
   readonly signal?: AbortSignal
 }
 
@@ -68,7 +68,11 @@ const kinds: KindsOf<FinderOptions> = {
 
 const wishLength = 1_000
 
-/** @example const { candidates } = await createFinder({ servers: [mcp] }).find('design mockup') */
+/**
+ * Creates a finder, which searches manifests, connected servers, registries, catalogs and server cards for a capability. It never
+ * connects to what it finds.
+ * @example const { candidates } = await createFinder({ servers: [mcp] }).find('design mockup')
+ */
 export function createFinder(options: FinderOptions = {}): Finder {
   checkOptions('createFinder', options, kinds)
   options.manifests?.forEach(readManifest)
@@ -77,7 +81,8 @@ export function createFinder(options: FinderOptions = {}): Finder {
   return {
     find: async (capability, { limit = 10, remote = true, signal } = {}) => {
       const wish = checkedWish(capability)
-      if (!(Number.isSafeInteger(limit) && limit >= 1 && limit <= 100)) throw new TypeError('limit must be 1 to 100')
+      if (!(Number.isSafeInteger(limit) && limit >= 1 && limit <= 100))
+        throw new TypeError('limit must be a whole number from 1 to 100')
       loading ??= import('./search.ts').then(search =>
         search.createSearch(options, (options.manifests ?? []).map(knownServer), ttlMs),
       )
@@ -96,20 +101,20 @@ function knownServer(manifest: unknown): KnownServer {
 
 function checkedWish(capability: string): string {
   if (typeof capability === 'string' && /[\p{L}\p{N}]/u.test(capability) && capability.length <= wishLength) return capability
-  throw new TypeError(`find needs a capability in words, of at most ${wishLength} characters: find('design mockup')`)
+  throw new TypeError(`find needs the capability in words, at most ${wishLength} characters, such as find('design mockup')`)
 }
 
 /** Registries name servers as `com.example/tracker`; most servers report only the last part. */
 function checkedAgainst(candidate: Candidate, server: Client['server']): Candidate {
   const { name, version, warnings } = candidate
   const said: string[] = []
-  if (server === undefined) said.push('It does not say who it is')
+  if (server === undefined) said.push('The server does not report its name and version')
   else {
     const short = name.slice(name.lastIndexOf('/') + 1)
     if (server.name !== name && server.name !== short)
-      said.push(`It was recommended as "${clip(name)}" and calls itself "${clip(server.name)}"`)
+      said.push(`The recommended server is named "${clip(name)}", but this one reports the name "${clip(server.name)}"`)
     if (version !== undefined && server.version !== version)
-      said.push(`It was recommended in version ${clip(version)} and has version ${clip(server.version)}`)
+      said.push(`Version ${clip(version)} was recommended, but the server reports version ${clip(server.version)}`)
   }
   return { ...candidate, warnings: [...warnings, ...said] }
 }

@@ -33,9 +33,9 @@ export function createSearch(options: FinderOptions, known: readonly KnownServer
   const local: SourceOptions = { ...outbound, trusted: name => trusted.has(name) }
   const manifests = known.map(server => ofManifest(server, local))
   const remotes = remotesOf(options, local)
-  const kept = keptFor(clock, ttlMs)
+  const stored = cachedFor(clock, ttlMs)
   const ask = (source: string, key: string, make: () => Promise<Found>): Promise<Found> =>
-    kept(`${source} ${key}`, make).catch(error => ({ candidates: [], faults: [finderFaultOf(source, error)] }))
+    stored(`${source} ${key}`, make).catch(error => ({ candidates: [], faults: [finderFaultOf(source, error)] }))
 
   return async (wish, limit, remote, signal) => {
     // Answers are shared by concurrent searches, so an aborted search only stops waiting.
@@ -113,16 +113,16 @@ function first({ candidates, faults }: Found, limit: number): Found {
 }
 
 /** The most answers that are kept. */
-const mostKept = 256
+const mostStored = 256
 
 /** Keeps answers for a while: asked for once, however many want them. What failed is asked for again. */
-function keptFor(clock: Clock, ttlMs: number): (key: string, make: () => Promise<Found>) => Promise<Found> {
+function cachedFor(clock: Clock, ttlMs: number): (key: string, make: () => Promise<Found>) => Promise<Found> {
   const entries = new Map<string, { readonly answer: Promise<Found>; readonly expires: number }>()
   return (key, make) => {
     const found = entries.get(key)
     if (found !== undefined && found.expires > clock.now()) return found.answer
     entries.delete(key)
-    if (entries.size >= mostKept) entries.delete(entries.keys().next().value as string)
+    if (entries.size >= mostStored) entries.delete(entries.keys().next().value as string)
     const entry = { answer: make(), expires: clock.now() + ttlMs }
     entries.set(key, entry)
     entry.answer.catch(() => {
@@ -134,7 +134,7 @@ function keptFor(clock: Clock, ttlMs: number): (key: string, make: () => Promise
 
 // What is known without asking strangers: manifests at hand, and what connected servers recommend.
 
-/** Of a client what the finder needs of it. */
+/** The part of a `Client` that a finder needs. */
 export type Recommender = Pick<Client, 'recommend' | 'server'>
 
 /** The rules for addresses, and which sources are trusted. */
@@ -198,20 +198,25 @@ interface CandidateSource {
   readonly name: string
 }
 
-/** A server that may have the capability, and who says so. */
+/** A server that may have the capability, and the source that reported it. */
 export interface Candidate {
+  /** The name of the server. */
   readonly name: string
+  /** The name that people see, if the source states one. */
   readonly title: string | undefined
+  /** What the server does, in the words of the source. */
   readonly description: string | undefined
+  /** The version of the server, if the source states one. */
   readonly version: string | undefined
+  /** How well the server fits the capability: `high`, `medium` or `low`. */
   readonly confidence: Confidence
-  /** Who says so. */
+  /** The source that reported it. */
   readonly source: CandidateSource
-  /** Whether the option `trusted` names the source. If not, show the candidate as the claim of a stranger. */
+  /** Whether the option `trusted` names the source. If not, tell your user that the source is unknown. */
   readonly trusted: boolean
   /** Addresses of the server, as far as known. */
   readonly remotes: ListedServer['remotes']
-  /** Packages to install in order to run it. */
+  /** Packages to install to run it. */
   readonly packages: ListedServer['packages']
   /** A page about it, if known. */
   readonly registryUrl: string | undefined
@@ -223,13 +228,17 @@ export interface Candidate {
 
 /** A source that failed. The results of the others are not affected. */
 interface FinderFault {
+  /** The name or address of the source. */
   readonly source: string
+  /** What failed, in a sentence. */
   readonly reason: string
 }
 
 /** The candidates of a search, and the sources that failed. */
 export interface Found {
+  /** The candidates, best first, each server once. */
   readonly candidates: readonly Candidate[]
+  /** The sources that failed. Empty if all of them answered. */
   readonly faults: readonly FinderFault[]
 }
 
@@ -296,13 +305,14 @@ class Remotes {
       if (cursor === undefined) break
     }
     const { candidates, faults } = this.#told(listed, wish, source, 'low')
-    const odd = skipped === 0 ? [] : [{ source: base, reason: `${skipped} of its entries describe no server` }]
+    const odd =
+      skipped === 0 ? [] : [{ source: base, reason: `Skipped entries that are not valid server descriptions: ${skipped}` }]
     return { candidates, faults: [...faults, ...odd] }
   }
 
   async #json(url: string): Promise<unknown> {
     const response = await this.#outbound(url, { headers: { accept: 'application/json' } })
-    if (!response.ok) throw new TypeError(`It answered with status ${response.status}`)
+    if (!response.ok) throw new TypeError(`The registry answered with HTTP status ${response.status}`)
     return parse(await response.text())
   }
 
@@ -323,7 +333,7 @@ class Remotes {
       })
       // A server whose only addresses are refused cannot be used.
       if (remotes.length === 0 && packages.length === 0 && server.remotes.length > 0) return []
-      const warnings = deprecated ? ['Its publisher has withdrawn it: look for another one'] : []
+      const warnings = deprecated ? ['The publisher has marked this server as deprecated. Look for another one'] : []
       const confidence = deprecated ? 'low' : fits
       const trusted = this.#options.trusted(source.name)
       return [{ ...blank(name, confidence, source, trusted), title, description, version, remotes, packages, warnings }]

@@ -3,13 +3,13 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { type Given, table } from '../define.ts'
 import { is, listIn, objectIn, parsedJson } from '../expectations.ts'
 import type { Bench, Json, RevisionId, Scenario } from '../scenario.ts'
-import { Scene } from '../steps.ts'
+import { ScenarioContext } from '../steps.ts'
 import { isStateless, keys, kitInfo, wireVersion } from '../wire/envelope.ts'
 import type { HttpReply } from '../wire/raw-peer.ts'
 import type { TokenFlaw } from './issuer.ts'
 
 /** One request to the guarded server, with whatever credentials. */
-interface Knock {
+interface GuardedRequest {
   readonly token?: string
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
@@ -19,9 +19,9 @@ interface Knock {
 }
 
 /** A scene at the door of a guarded server. */
-interface GuardScene extends Scene {
+interface GuardScenarioContext extends ScenarioContext {
   /** Sends one request, and gives the head of what comes back. */
-  knock(how?: Knock): Promise<HttpReply>
+  sendGuarded(how?: GuardedRequest): Promise<HttpReply>
   /** Makes a token; there is nothing to judge where nobody said how. */
   token(flaw?: TokenFlaw): Promise<string>
   /** What is refused proves nothing where everything is: a good token must pass. */
@@ -33,15 +33,21 @@ interface GuardGiven extends Given {
   readonly tokens?: 'any' | 'scoped'
 }
 
-const noTokens = 'the kit was given no way to make tokens for it (option auth)'
+const noTokens = 'the kit cannot create tokens for the server (option auth, or --issuer)'
 
 /** Opens no conversation, and leaves servers alone that let everybody in. */
-async function approach(bench: Bench, { tokens }: GuardGiven): Promise<GuardScene> {
+async function approach(bench: Bench, { tokens }: GuardGiven): Promise<GuardScenarioContext> {
   const { auth, leave, expect, revision } = bench
   if (tokens !== undefined && auth === undefined) leave(noTokens)
-  if (tokens === 'scoped' && auth?.scoped !== true) leave('it wants no scopes')
+  if (tokens === 'scoped' && auth?.scoped !== true) leave('the server requires no scopes')
   const peer = await bench.open({ hello: false, listen: false })
-  const knock: GuardScene['knock'] = ({ token, method = 'POST', headers = {}, query, message = opening(revision) } = {}) => {
+  const sendGuarded: GuardScenarioContext['sendGuarded'] = ({
+    token,
+    method = 'POST',
+    headers = {},
+    query,
+    message = opening(revision),
+  } = {}) => {
     const url = new URL(peer.http.url)
     if (query !== undefined) url.search = query
     const standard = Object.entries(peer.http.headers(message)).map(([name, value]) => [name.toLowerCase(), value] as const)
@@ -54,13 +60,13 @@ async function approach(bench: Bench, { tokens }: GuardGiven): Promise<GuardScen
       until: () => true,
     })
   }
-  const token: GuardScene['token'] = async flaw => (auth ?? leave(noTokens)).token(flaw)
+  const token: GuardScenarioContext['token'] = async flaw => (auth ?? leave(noTokens)).token(flaw)
   const mustPass = async (): Promise<void> => {
-    const { status } = await knock({ token: await token() })
-    expect(status < 400, `A good token was answered with HTTP ${status}`)
+    const { status } = await sendGuarded({ token: await token() })
+    expect(status < 400, `A valid token was answered with HTTP ${status}`)
   }
-  if ((await knock()).status < 400) leave('it lets everybody in')
-  return Object.assign(new Scene(bench, peer), { knock, token, mustPass })
+  if ((await sendGuarded()).status < 400) leave('the server requires no token')
+  return Object.assign(new ScenarioContext(bench, peer), { sendGuarded, token, mustPass })
 }
 
 /** The message that begins a conversation. */
@@ -95,7 +101,7 @@ function metadataPlaces(resource: URL): readonly URL[] {
 }
 
 /** The first of these addresses that gives anything. */
-async function firstFound({ peer }: GuardScene, places: readonly URL[]): Promise<HttpReply | undefined> {
+async function firstFound({ peer }: GuardScenarioContext, places: readonly URL[]): Promise<HttpReply | undefined> {
   for (const url of places) {
     const reply = await peer.http.call({ method: 'GET', url, headers: { accept: 'application/json' } })
     if (reply.status === 200) return reply
@@ -103,7 +109,7 @@ async function firstFound({ peer }: GuardScene, places: readonly URL[]): Promise
   return undefined
 }
 
-const row = table<GuardScene, GuardGiven>(
+const row = table<GuardScenarioContext, GuardGiven>(
   'auth/',
   { revisions: ['2025-06-18', '2025-11-25', '2026-07-28'], carriers: ['http'] },
   approach,
@@ -114,15 +120,15 @@ const withTokens = { tokens: 'any' } as const
 function refused(id: string, title: string, flaw: TokenFlaw): Scenario {
   return row(`${id} MCP basic/authorization#token-handling RFC 9068 §4`, title).by(withTokens, async x => {
     await x.mustPass()
-    const reply = await x.knock({ token: await x.token(flaw) })
-    x.expect(reply.status === 401, `Such a token was answered with HTTP ${reply.status}, and must be with 401`)
-    x.expect(challengeIn(reply)?.scheme === 'bearer', 'A refusal says WWW-Authenticate: Bearer')
+    const reply = await x.sendGuarded({ token: await x.token(flaw) })
+    x.expect(reply.status === 401, `The token was answered with HTTP ${reply.status}; it must be 401`)
+    x.expect(challengeIn(reply)?.scheme === 'bearer', 'A refusal has WWW-Authenticate: Bearer')
   })
 }
 
 /** The refusal has this status. */
-function expectStatus({ expect }: Scene, { status }: HttpReply, wanted: number): void {
-  expect(status === wanted, `The status is ${status} and must be ${wanted}`)
+function expectStatus({ expect }: ScenarioContext, { status }: HttpReply, wanted: number): void {
+  expect(status === wanted, `The status is ${status}; it must be ${wanted}`)
 }
 
 /** What a server that wants tokens is judged by; one that lets everybody in is skipped. */
@@ -131,7 +137,7 @@ export const authScenarios: readonly Scenario[] = [
     'challenge MCP basic/authorization#error-handling RFC 9728 §5.1',
     'Without a token a request is answered 401 with a challenge that names the metadata',
   ).by(async x => {
-    const reply = await x.knock()
+    const reply = await x.sendGuarded()
     expectStatus(x, reply, 401)
     const challenge = challengeIn(reply)
     x.expect(challenge?.scheme === 'bearer', 'WWW-Authenticate must begin with Bearer')
@@ -141,10 +147,10 @@ export const authScenarios: readonly Scenario[] = [
   }),
   row(
     'metadata MCP basic/authorization#token-handling RFC 9728 §3.2',
-    'The metadata name the resource and who gives tokens for it, and need no token',
+    'The metadata name the resource and its authorization servers, and need no token',
   ).by(async x => {
     const { url } = x.peer.http
-    const named = challengeIn(await x.knock())?.parameters.get('resource_metadata')
+    const named = challengeIn(await x.sendGuarded())?.parameters.get('resource_metadata')
     const places = named !== undefined && URL.canParse(named) ? [new URL(named)] : metadataPlaces(url)
     const reply = await firstFound(x, places)
     if (reply === undefined) return x.fail(`There are no metadata at ${places.map(String).join(' or ')}`)
@@ -152,57 +158,59 @@ export const authScenarios: readonly Scenario[] = [
     x.expect(isRecord(metadata), 'The metadata must be a JSON object')
     const { resource, authorization_servers: servers } = objectIn(metadata)
     const isThis = is.string(resource) && covers(resource, url)
-    x.expect(isThis, `resource is ${JSON.stringify(resource)} and must be this server`)
+    x.expect(isThis, `resource is ${JSON.stringify(resource)}; it must be the address of this server`)
     const isNamed = listIn(servers).length > 0 && listIn(servers).every(one => URL.canParse(String(one)))
     x.expect(isNamed, 'authorization_servers must name at least one')
   }),
-  row('metadata-place RFC 9728 §3.1', 'The metadata are where clients look for them without a challenge').by(async x => {
+  row('metadata-place RFC 9728 §3.1', 'The metadata are at the well-known address').by(async x => {
     const found = await firstFound(x, metadataPlaces(x.peer.http.url))
     if (found === undefined) x.warn('Clients that do not read challenges do not find the metadata')
   }),
-  row('garbage RFC 6750 §3.1', 'A token that is none is refused as invalid_token, and not repeated').by(async x => {
-    const reply = await x.knock({ token: 'no-token-but-CANARY' })
+  row('garbage RFC 6750 §3.1', 'An invalid token is refused as invalid_token, and not repeated').by(async x => {
+    const reply = await x.sendGuarded({ token: 'no-token-but-CANARY' })
     expectStatus(x, reply, 401)
     const error = challengeIn(reply)?.parameters.get('error')
-    x.expect(error === undefined || error === 'invalid_token', `error is "${error}" and must be invalid_token`)
+    x.expect(error === undefined || error === 'invalid_token', `error is "${error}"; it must be invalid_token`)
     x.expect(!JSON.stringify([reply.body, reply.headers]).includes('CANARY'), 'The refusal repeats the token')
   }),
   row('scheme RFC 6750 §2.1', 'Credentials of another kind are refused').by(async x => {
-    const { status } = await x.knock({ headers: { authorization: 'Basic dXNlcjpwYXNz' } })
+    const { status } = await x.sendGuarded({ headers: { authorization: 'Basic dXNlcjpwYXNz' } })
     x.expect(status === 401 || status === 400, `Basic credentials were answered with HTTP ${status}`)
   }),
-  row('streams MCP basic/authorization#token-handling', 'Streams and the end of sessions are guarded too').by(async x => {
-    for (const method of ['GET', 'DELETE']) {
-      const { status } = await x.knock({ method })
-      x.expect(status >= 400, `${method} without a token was answered with HTTP ${status}`)
-    }
-  }),
-  row('query MCP basic/authorization#token-handling RFC 6750 §2.3', 'A token in the address is no token').by(
+  row('streams MCP basic/authorization#token-handling', 'Streams and the deletion of sessions require a token too').by(
+    async x => {
+      for (const method of ['GET', 'DELETE']) {
+        const { status } = await x.sendGuarded({ method })
+        x.expect(status >= 400, `${method} without a token was answered with HTTP ${status}`)
+      }
+    },
+  ),
+  row('query MCP basic/authorization#token-handling RFC 6750 §2.3', 'A token in the query string is not accepted').by(
     withTokens,
     async x => {
       await x.mustPass()
-      const { status } = await x.knock({ query: `access_token=${await x.token()}` })
+      const { status } = await x.sendGuarded({ query: `access_token=${await x.token()}` })
       x.expect(status === 401 || status === 400, `A token in the query was answered with HTTP ${status}`)
     },
   ),
-  row('accepts MCP basic/authorization#token-handling', 'A token of the named issuer, for this server, is taken').by(
+  row('accepts MCP basic/authorization#token-handling', 'A token of the named issuer, for this server, is accepted').by(
     withTokens,
     ({ mustPass }) => mustPass(),
   ),
   refused('audience', 'A token for another server is refused', { audience: 'https://elsewhere.example/mcp' }),
-  refused('no-audience', 'A token for nobody in particular is refused', { audience: null }),
+  refused('no-audience', 'A token without an audience is refused', { audience: null }),
   refused('issuer', 'A token of another issuer is refused', { issuer: 'https://issuer.example' }),
   refused('expired', 'A token that has expired is refused', { expiresInSeconds: -3_600 }),
-  refused('not-before', 'A token that is not good yet is refused', { notBeforeSeconds: 3_600, expiresInSeconds: 7_200 }),
+  refused('not-before', 'A token that is not valid yet is refused', { notBeforeSeconds: 3_600, expiresInSeconds: 7_200 }),
   refused('unsigned', 'A token without a signature is refused', { signature: 'none' }),
   refused('algorithm', 'A token signed with the public key as a secret is refused', { signature: 'HS256' }),
-  refused('other-key', 'A token signed by somebody else is refused', { signature: 'other' }),
+  refused('other-key', 'A token signed with another key is refused', { signature: 'other' }),
   row(
     'scope MCP basic/authorization#error-handling RFC 6750 §3.1',
-    'A token without the scope is answered 403, with what is missing',
+    'A token without the scope is answered 403, with the missing scope',
   ).by({ tokens: 'scoped' }, async x => {
     await x.mustPass()
-    const reply = await x.knock({ token: await x.token({ scope: '' }) })
+    const reply = await x.sendGuarded({ token: await x.token({ scope: '' }) })
     expectStatus(x, reply, 403)
     const parameters = challengeIn(reply)?.parameters
     x.expect(parameters?.get('error') === 'insufficient_scope', 'The challenge must say error="insufficient_scope"')
@@ -210,17 +218,20 @@ export const authScenarios: readonly Scenario[] = [
   }),
   row(
     'each-request MCP basic/authorization#token-handling',
-    'A session is no credential: each of its requests needs the token of whoever opened it',
+    'A session id is not a credential: each request needs the token of the session owner',
   ).by(withTokens, async x => {
-    if (x.modern) x.leave('this wire has no sessions')
-    const opened = await x.knock({ token: await x.token() })
-    const session = opened.headers['mcp-session-id'] ?? x.leave('it keeps no sessions')
+    if (x.modern) x.leave('this revision has no sessions')
+    const opened = await x.sendGuarded({ token: await x.token() })
+    const session = opened.headers['mcp-session-id'] ?? x.leave('the server has no sessions')
     const headers = { 'mcp-session-id': session, 'mcp-protocol-version': x.revision }
     const message = { jsonrpc: '2.0', id: 2, method: 'ping' }
-    const { status } = await x.knock({ headers, message })
-    x.expect(status === 401, `Without a token the session was answered with HTTP ${status}`)
-    const other = await x.knock({ headers, message, token: await x.token({ subject: 'somebody-else' }) })
-    x.expect(other.status >= 400, `Somebody else’s token in this session was answered with HTTP ${other.status}`)
+    const { status } = await x.sendGuarded({ headers, message })
+    x.expect(status === 401, `A request of the session without a token was answered with HTTP ${status}`)
+    const other = await x.sendGuarded({ headers, message, token: await x.token({ subject: 'somebody-else' }) })
+    x.expect(
+      other.status >= 400,
+      `A request of the session with the token of another principal was answered with HTTP ${other.status}`,
+    )
   }),
 ]
 

@@ -6,31 +6,36 @@ import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:cryp
 import { createServer } from 'node:http'
 import { listenHere } from '../wire/http-call.ts'
 
-/** How the authorization server is started. */
+/** Options of `startIssuer`. */
 export interface IssuerOptions {
-  /** Default: one that is free. */
+  /** The port. Default: any free port. */
   readonly port?: number
 }
 
-/** What the tokens of a trial must have for the server that is judged to take them. */
+/** What a server requires of a token. */
 export interface TrialOptions {
-  /** The address of the server that is judged, as its tokens must name it. */
+  /** The address of the server, which its tokens must name. */
   readonly resource: string
-  /** What the server wants every token to have. */
+  /** The scopes that every token needs. Default: none. */
   readonly scopes?: readonly string[]
 }
 
 /** An authorization server that runs until it is closed. */
 export interface Issuer {
-  /** The issuer identifier: what the server that is judged is configured with. */
+  /** The issuer identifier: configure the server with it. */
   readonly url: string
+  /** Creates tokens for one server; pass the result to `judge` as `auth`. */
   trial(options: TrialOptions): AuthTrial
+  /** Stops the authorization server. */
   close(): Promise<void>
 }
 
 const KEY_ID = 'kit-1'
 
-/** @example await using issuer = await startIssuer(); await judge(url, { auth: issuer.trial({ resource: url }) }) */
+/**
+ * Starts an authorization server on this machine, which issues the tokens that the scenarios about authorization need.
+ * @example await using issuer = await startIssuer(); await judge(url, { auth: issuer.trial({ resource: url }) })
+ */
 export async function startIssuer({ port = 0 }: IssuerOptions = {}): Promise<Issuer & AsyncDisposable> {
   const own = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -105,24 +110,30 @@ function encoded(value: unknown): string {
 
 // ── What whoever judges a guarded server gives to the kit, so that it can come with tokens of every kind.
 
-/** How a token differs from one that the server should take. */
+/** How a token differs from one that the server should accept. */
 export interface TokenFlaw {
-  /** Default: the resource. `null`: none at all. */
+  /** The audience. `null`: none. Default: the resource. */
   readonly audience?: string | null
+  /** The issuer that the token names. Default: this authorization server. */
   readonly issuer?: string
+  /** The subject that the token names. Default: a fixed test user. */
   readonly subject?: string
-  /** Default: all that the server wants. */
+  /** The scopes. Default: those that the server requires. */
   readonly scope?: string
-  /** From now. Default 300; below 0 it has expired. */
+  /** Seconds until the token expires; below 0 it has expired. Default 300. */
   readonly expiresInSeconds?: number
+  /** The token is valid only after this many seconds from now. Default: at once. */
   readonly notBeforeSeconds?: number
-  /** `none`: unsigned; `HS256`: signed with the public key as a secret; `other`: by a key that the issuer does not have. */
+  /**
+   * `none`: unsigned. `HS256`: signed with the public key as a secret. `other`: signed with a key that the issuer does not have.
+   * Default: signed correctly.
+   */
   readonly signature?: 'none' | 'HS256' | 'other'
 }
 
-/** How the kit gets tokens for the server that is judged. */
+/** Issues tokens for the server under test. */
 export interface AuthTrial {
-  /** Makes a token that the server should take, but for its flaw. */
+  /** Issues a token that the server should accept, except for its flaw. */
   token(flaw?: TokenFlaw): Promise<string>
   /** Whether tokens without a scope must be refused. Default false. */
   readonly scoped?: boolean

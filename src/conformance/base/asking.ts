@@ -5,7 +5,7 @@ import { eras, official, sessions, since, table } from '../define.ts'
 import { type Expectations, firstFault, is, listIn, objectIn, objectsIn } from '../expectations.ts'
 import { capability, tool } from '../needs.ts'
 import type { Frame, Json, RevisionId, Scenario } from '../scenario.ts'
-import { type Scene, type SentStep, settle, step, type TableStep } from '../steps.ts'
+import { type ScenarioContext, type SentStep, settle, step, type TableStep } from '../steps.ts'
 import { blockFault } from './content.ts'
 
 /** Elicitation as the revision declares it; `url` only where it exists. */
@@ -71,7 +71,7 @@ const primitives = ['string', 'number', 'integer', 'boolean']
 const fieldsIn = ({ question }: AskedCall): Json => objectIn(question, 'requestedSchema', 'properties')
 
 /** The tool asked by a form of primitive fields; from 2025-11-25 on a field may be a list of choices too. */
-const isForm: Expectations<AskedCall, Scene> = {
+const isForm: Expectations<AskedCall, ScenarioContext> = {
   'the tool must ask by elicitation/create': ({ questions }) => questions.length > 0,
   ...hasMessage,
   'requestedSchema must describe an object': ({ question }) => {
@@ -102,11 +102,11 @@ const choices: Readonly<Record<string, (field: Json) => boolean>> = {
 /** Questions to the user: forms and pages. */
 export const elicitationScenarios: readonly Scenario[] = [
   ...['accept', 'decline', 'cancel'].map(action =>
-    form(action, `a form that the user answers with "${action}" lets the call go on`).by([
+    form(action, `the call continues after a form that the user answers with "${action}"`).by([
       asks(create, 'test_elicitation', action === 'accept' ? accept : { action }, whoAreYou).expect({
         ...isForm,
         'the call must be answered with a result': ({ it }) => isRecord(it.answer.result),
-        'the tool must see what the user said': ({ it }) => action !== 'accept' || it.text.includes('ada'),
+        'the tool must receive the answer of the user': ({ it }) => action !== 'accept' || it.text.includes('ada'),
       }),
     ]),
   ),
@@ -138,7 +138,7 @@ export const elicitationScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  form('url MCP client/elicitation SEP-1036', 'a user can be sent to a page').by(
+  form('url MCP client/elicitation SEP-1036', 'a server can ask the user to open a page').by(
     {
       revisions: since('2025-11-25'),
       open: ({ revision }) => ({ capabilities: elicitation(revision, true) }),
@@ -153,7 +153,7 @@ export const elicitationScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  form('url-undeclared MCP client/elicitation SEP-1036', 'a client that takes forms only is not sent to a page').by(
+  form('url-undeclared MCP client/elicitation SEP-1036', 'a client that supports only forms is not sent a URL').by(
     { revisions: since('2025-11-25'), needs: [tool('test_url_elicitation')] },
     [
       step(async ({ peer, call }) => ({ it: await call('test_url_elicitation'), pushed: peer.heard(create) })).expect({
@@ -190,21 +190,21 @@ function messageFault(message: unknown, revision: RevisionId): string | undefine
 
 /** Questions to the client's model, and for its roots. */
 export const samplingScenarios: readonly Scenario[] = [
-  sampling('text', "a tool asks the client's model, and gets what it said").by([
+  sampling('text', "a tool asks the client's model and receives its answer").by([
     asks(sample, 'test_sampling', said, prompt).expect({
       'the tool must ask by sampling/createMessage': ({ questions }) => questions.length > 0,
       'maxTokens must be a number': ({ question }) => is.number(question.maxTokens),
       'there must be messages': ({ question }) => listIn(question, 'messages').length > 0,
-      'every message must be whole': ({ question }, { revision }) =>
+      'every message must be complete': ({ question }, { revision }) =>
         firstFault(listIn(question, 'messages'), message => messageFault(message, revision)),
-      'the tool must see what the model said': ({ it }) => it.text.includes('vivarium-says-hello'),
+      'the tool must receive the answer of the model': ({ it }) => it.text.includes('vivarium-says-hello'),
     }),
   ]),
   sampling('undeclared', 'a client that did not declare sampling is not asked').by(
     { open: { capabilities: {} } },
     mustNotAsk(sample, 'test_sampling', prompt),
   ),
-  sampling('refused', 'a question that the client refuses ends the call in order').by(
+  sampling('refused', 'a call whose question the client refuses ends with a response').by(
     { revisions: sessions, needs: [tool('test_sampling')] },
     async x => {
       x.peer.onRequest(sample, () => {
@@ -217,7 +217,7 @@ export const samplingScenarios: readonly Scenario[] = [
       await x.peer.settled()
     },
   ),
-  sampling('tools MCP client/sampling SEP-1577', 'the model may be given tools, and their use goes back and forth').by(
+  sampling('tools MCP client/sampling SEP-1577', 'a server can offer tools to the model and answer their use').by(
     {
       revisions: since('2025-11-25'),
       open: { capabilities: { sampling: { tools: {} } } },
@@ -235,7 +235,7 @@ export const samplingScenarios: readonly Scenario[] = [
   ),
   sampling(
     'tools-undeclared MCP client/sampling SEP-1577',
-    'tools are not given to a model of a client that did not declare it takes them',
+    'tools are not offered to a client that did not declare sampling.tools',
   ).by({ revisions: since('2025-11-25') }, [
     asks(sample, 'test_sampling_with_tools', said).expect({
       'tools must not be sent to a client that did not declare sampling.tools': ({ questions }) =>
@@ -248,7 +248,7 @@ export const samplingScenarios: readonly Scenario[] = [
       'the tool must see the roots': ({ it }) => it.text.includes('kit-root') || it.text.includes('file:///vivarium/kit'),
     }),
   ]),
-  roots('changed MCP client/roots#root-list-changes', 'roots that change are told, and do no harm').by(
+  roots('changed MCP client/roots#root-list-changes', 'a notification of changed roots does no harm').by(
     { revisions: sessions, open: { capabilities: { roots: { listChanged: true } } } },
     [
       step(({ peer }) => {

@@ -3,7 +3,7 @@ import { sessions, stateless, table } from '../define.ts'
 import { listIn, objectIn } from '../expectations.ts'
 import { capability, resource, tool } from '../needs.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
-import type { Scene } from '../steps.ts'
+import type { ScenarioContext } from '../steps.ts'
 import { keys } from '../wire/envelope.ts'
 import type { Begun } from '../wire/raw-peer.ts'
 import { paramsOf } from './work.ts'
@@ -32,7 +32,7 @@ interface Listening {
 }
 
 /** Listens, and sees that it is acknowledged before anything else. */
-async function listen({ peer, carrier, revision, expect }: Scene, notifications: Json): Promise<Listening> {
+async function listen({ peer, carrier, revision, expect }: ScenarioContext, notifications: Json): Promise<Listening> {
   const begun = peer.begin('subscriptions/listen', { notifications }, { ms: 25_000 })
   const frame = await peer.next(message => message.method !== undefined || message.id === begun.id)
   const isFirst = objectIn(frame.value).method === 'notifications/subscriptions/acknowledged'
@@ -46,7 +46,7 @@ async function listen({ peer, carrier, revision, expect }: Scene, notifications:
 }
 
 /** Every message on a listen says which one it belongs to; the draft shows the id as a string. */
-function expectTag({ revision, expect }: Pick<Scene, 'revision' | 'expect'>, { id }: Begun, frame: Frame): void {
+function expectTag({ revision, expect }: Pick<ScenarioContext, 'revision' | 'expect'>, { id }: Begun, frame: Frame): void {
   const tag = objectIn(paramsOf(frame), '_meta')[keys.subscription]
   const fits = revision === 'draft-2026-v1' ? String(tag) === String(id) : tag === id
   expect(fits, `_meta must hold ${keys.subscription} with the id of the listen, type included`, [frame])
@@ -56,13 +56,13 @@ function expectTag({ revision, expect }: Pick<Scene, 'revision' | 'expect'>, { i
  * A change made by somebody else; made again it is undone, which comes only when all was heard: of both together a server may rightly
  * say nothing. A process has one client only: over stdio and alike the change is made by the one who listens.
  */
-async function trigger({ bench, peer }: Scene, name: string): Promise<void> {
+async function trigger({ bench, peer }: ScenarioContext, name: string): Promise<void> {
   const by = bench.carrier === 'stdio' ? peer : await bench.open()
   await by.request('tools/call', { name })
 }
 
 /** Whether a change of the tools is told within a moment. */
-async function hearsOfTools({ peer }: Scene): Promise<boolean> {
+async function hearsOfTools({ peer }: ScenarioContext): Promise<boolean> {
   await peer.settled()
   return peer.hears(toolsChanged, 300)
 }
@@ -70,18 +70,18 @@ async function hearsOfTools({ peer }: Scene): Promise<boolean> {
 /** Changes that are told unasked, and changes that are told on a listen. */
 export const changeScenarios: readonly Scenario[] = [
   ...kinds.map(({ name, fixture }) =>
-    change(`${name} MCP server/${name}#list-changed-notification`, `a change of the ${name} is told to who is connected`).by(
-      [capability(`${name}.listChanged`), tool(fixture)],
-      async x => {
-        await x.call(fixture)
-        const frame = await x.peer.next(`notifications/${name}/list_changed`)
-        await x.call(fixture)
-        x.expect(objectIn(frame.value).id === undefined, 'it must be a notification', [frame])
-      },
-    ),
+    change(
+      `${name} MCP server/${name}#list-changed-notification`,
+      `a change of the ${name} is announced to connected clients`,
+    ).by([capability(`${name}.listChanged`), tool(fixture)], async x => {
+      await x.call(fixture)
+      const frame = await x.peer.next(`notifications/${name}/list_changed`)
+      await x.call(fixture)
+      x.expect(objectIn(frame.value).id === undefined, 'it must be a notification', [frame])
+    }),
   ),
   ...kinds.map(({ name, fixture, filter }) =>
-    listenRow(name, `who listens for the ${name} hears of their change`).by(
+    listenRow(name, `a client that listens for the ${name} is notified of a change`).by(
       [capability(`${name}.listChanged`), tool(fixture)],
       async x => {
         const { begun, acknowledged, stop } = await listen(x, { [filter]: true })
@@ -94,24 +94,24 @@ export const changeScenarios: readonly Scenario[] = [
       },
     ),
   ),
-  listenRow('only-asked', 'who listens for prompts does not hear of tools').by(
+  listenRow('only-asked', 'a client that listens for prompts is not notified about tools').by(
     [capability('tools.listChanged'), capability('prompts.listChanged'), tool(toolChange)],
     async x => {
       const { stop } = await listen(x, { promptsListChanged: true })
       await trigger(x, toolChange)
       const came = await hearsOfTools(x)
       await trigger(x, toolChange)
-      x.expect(!came, 'nothing must be told that was not asked for')
+      x.expect(!came, 'only requested notifications must be sent')
       await stop()
     },
   ),
-  listenRow('unasked', 'who does not listen hears of no change').by(tellsOfTools, async x => {
+  listenRow('unasked', 'a client that does not listen is not notified').by(tellsOfTools, async x => {
     await x.call(toolChange)
     const came = await hearsOfTools(x)
     await x.call(toolChange)
-    x.expect(!came, 'changes must be told on a listen only')
+    x.expect(!came, 'changes must be announced only on a listen')
   }),
-  listenRow('resource-updated', 'who listens for a resource hears that it was updated').by(
+  listenRow('resource-updated', 'a client that listens for a resource is notified of an update').by(
     [capability('resources.subscribe'), tool('test_trigger_resource_update'), resource('test://watched-resource')],
     async x => {
       const uri = 'test://watched-resource'
@@ -124,13 +124,13 @@ export const changeScenarios: readonly Scenario[] = [
       await stop()
     },
   ),
-  listenRow('string-id', 'a listen under a string is told under that string').by(capability('tools.listChanged'), async x => {
+  listenRow('string-id', 'a listen with a string id is answered with that id').by(capability('tools.listChanged'), async x => {
     const notifications = { toolsListChanged: true }
     const begun = x.peer.begin('subscriptions/listen', { notifications }, { id: 'my-listen', ms: 20_000 })
     expectTag(x, begun, await x.peer.next('notifications/subscriptions/acknowledged'))
     begun.abort()
   }),
-  listenRow('ended', 'after a listen was cancelled nothing more is told').by(tellsOfTools, async x => {
+  listenRow('ended', 'after a listen was cancelled, no more notifications come').by(tellsOfTools, async x => {
     const { stop } = await listen(x, { toolsListChanged: true })
     await stop()
     await x.peer.settled()
@@ -141,6 +141,6 @@ export const changeScenarios: readonly Scenario[] = [
     await x.peer.hears('nothing', 300)
     const late = x.peer.heard(toolsChanged).slice(before)
     await trigger(x, toolChange)
-    x.expect(late.length === 0, 'a cancelled listen must tell nothing', late)
+    x.expect(late.length === 0, 'a cancelled listen must send nothing', late)
   }),
 ]

@@ -44,7 +44,7 @@ export const dialectScenarios: readonly Scenario[] = [
       'an unknown tool must be refused with error -32602': hasCode(-32602),
     }),
   ]),
-  row('progress', 'progress is told in percent, by the id of the request').by(
+  row('progress', 'progress is reported in percent, by the id of the request').by(
     { carriers: duplex, needs: [tool('test_tool_with_progress')] },
     async x => {
       const { answer } = await x.ask('tools/invoke', { name: 'test_tool_with_progress', arguments: {} })

@@ -4,7 +4,7 @@ import { hasCode, hasErrorData, hasResult, hasStatus, isServed, type PeerAnswer 
 import { stateless, table } from '../define.ts'
 import { type Expectations, listIn, objectIn } from '../expectations.ts'
 import type { Bench, Json, RevisionId, Scenario } from '../scenario.ts'
-import { type Scene, send } from '../steps.ts'
+import { type ScenarioContext, send } from '../steps.ts'
 import { keys, kitInfo, wireVersion } from '../wire/envelope.ts'
 
 const row = table('base/discovery/', { proves: ['MCP 2026-07-28 basic#_meta'], revisions: stateless })
@@ -12,7 +12,7 @@ const row = table('base/discovery/', { proves: ['MCP 2026-07-28 basic#_meta'], r
 /** Discovering may be how a client finds out which version to speak, so that it is not held against a server there. */
 function ordinaryMethod({ peer, leave }: Bench): string {
   const found = ['tools', 'resources', 'prompts'].find(name => peer.has(name))
-  return found === undefined ? leave('it lists nothing') : `${found}/list`
+  return found === undefined ? leave('the server lists nothing') : `${found}/list`
 }
 
 /** What a request must say of itself, but for some of it. */
@@ -26,7 +26,7 @@ const discoverWith = (meta: (revision: RevisionId) => Json) =>
   send('server/discover', ({ revision }) => ({ _meta: meta(revision) }), { envelope: false })
 
 /** The request is refused, over HTTP by status 400. */
-function isRefusal(what: string, ...codes: readonly number[]): Expectations<PeerAnswer, Scene> {
+function isRefusal(what: string, ...codes: readonly number[]): Expectations<PeerAnswer, ScenarioContext> {
   return {
     [`${what} must be refused with error ${codes.join(' or ')}`]: hasCode(...codes),
     [`${what} must be refused with HTTP status 400`]: hasStatus(400),
@@ -82,33 +82,30 @@ export const discoveryScenarios: readonly Scenario[] = [
   row('without-client-info', 'clientInfo may be left out').by({ revisions: ['2026-07-28'] }, [
     discoverWith(on => metaOf(on, keys.info)).expect({ 'a request without clientInfo must be served': isServed }),
   ]),
-  row('draft-client-info SEP-2575 draft', 'the draft demands clientInfo').by({ revisions: ['draft-2026-v1'] }, [
+  row('draft-client-info SEP-2575 draft', 'the draft requires clientInfo').by({ revisions: ['draft-2026-v1'] }, [
     discoverWith(on => metaOf(on, keys.info)).expect(isRefusal('a request without clientInfo', -32602)),
   ]),
-  row('bad-client-capabilities', 'clientCapabilities that are no object are refused').by([
+  row('bad-client-capabilities', 'clientCapabilities that are not an object are refused').by([
     discoverWith(on => metaOf(on, undefined, { [keys.capabilities]: 'all of them' })).expect(
-      isRefusal('clientCapabilities that are no object', -32602),
+      isRefusal('clientCapabilities that are not an object', -32602),
     ),
   ]),
   ...removed.map(method =>
-    row(
-      `removed-${method.replace('/', '-')} MCP 2026-07-28 changelog`,
-      `${method} no longer exists where every request stands alone`,
-    ).by([
+    row(`removed-${method.replace('/', '-')} MCP 2026-07-28 changelog`, `${method} does not exist on a stateless revision`).by([
       send(method, { uri: 'test://none', level: 'info' }).expect({
         [`${method} must be refused with error -32601`]: hasCode(-32601),
         'the HTTP status must be 404': hasStatus(404),
       }),
     ]),
   ),
-  row('result-type MCP 2026-07-28 basic#results', 'every result says which kind it is').by(async x => {
+  row('result-type MCP 2026-07-28 basic#results', 'every result has a resultType').by(async x => {
     const lists = ['tools', 'resources', 'prompts'].filter(name => x.bench.peer.has(name)).map(name => `${name}/list`)
     for (const method of ['server/discover', ...lists])
       x.hold(await x.ask(method), {
         [`the resultType of ${method} must be "complete"`]: hasResult({ resultType: 'complete' }),
       })
   }),
-  row('nothing-remembered', 'what one request declared is not remembered for the next').by([
+  row('nothing-remembered', 'capabilities of one request do not apply to the next').by([
     send('server/discover', {}, { meta: { [keys.capabilities]: { sampling: {} } } }),
     discoverWith(on => metaOf(on, keys.capabilities)).expect(
       isRefusal('a request without clientCapabilities after one that had them', -32602),

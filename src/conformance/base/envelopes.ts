@@ -4,7 +4,7 @@ import { isServed } from '../calls.ts'
 import { official, since, table } from '../define.ts'
 import { objectIn } from '../expectations.ts'
 import type { Frame, Json, RevisionId, Scenario } from '../scenario.ts'
-import { type Scene, settle, step } from '../steps.ts'
+import { type ScenarioContext, settle, step } from '../steps.ts'
 import { harmless, harmlessMethod, kitInfo } from '../wire/envelope.ts'
 import type { RawPeer } from '../wire/raw-peer.ts'
 
@@ -28,7 +28,7 @@ function cameSince(peer: RawPeer, before: number): readonly Frame[] {
 
 /** Sends a frame that must not be served, then sees that the connection goes on. */
 function mustNotServe(what: string, text: (revision: RevisionId) => string) {
-  return async ({ peer, carrier, revision, expect }: Scene): Promise<void> => {
+  return async ({ peer, carrier, revision, expect }: ScenarioContext): Promise<void> => {
     const { status = 0 } = await peer.send(text(revision), { headers: headersFor(peer) })
     await peer.settled()
     const hello = peer.frames.findLastIndex(({ way, value }) => way === 'in' && isRecord(value) && value.result === peer.hello)
@@ -70,7 +70,7 @@ const wrong: readonly (readonly [string, string, string, (on: RevisionId) => Jso
 ]
 
 const broken: readonly (readonly [string, string, string])[] = [
-  ['not-json', '{"jsonrpc":"2.0","id":1,"method":"pi', 'text that is no JSON'],
+  ['not-json', '{"jsonrpc":"2.0","id":1,"method":"pi', 'text that is not JSON'],
   ['empty-object', '{}', 'an empty object'],
   ['number', '42', 'a number'],
   ['string', '"ping"', 'a string'],
@@ -91,7 +91,7 @@ const any = table('base/envelope/', {})
 /** Ids of every kind, and frames that are no messages. */
 export const envelopeScenarios: readonly Scenario[] = [
   ...ids.map(([name, id, what]) =>
-    any(`id-${name} JSON-RPC 5 MCP basic#requests`, `an id that is ${what} comes back as it was, type included`).by(async x => {
+    any(`id-${name} JSON-RPC 5 MCP basic#requests`, `an id that is ${what} is returned unchanged, type included`).by(async x => {
       x.hold(await x.ask(harmlessMethod(x.revision), {}, { id }), {
         'the request must be answered with a result': isServed,
         'the id of the answer must be that of the request': it => objectIn(it.answer.frame?.value).id === id,
@@ -102,23 +102,23 @@ export const envelopeScenarios: readonly Scenario[] = [
     row(ids, `${title} is not served`).by(mustNotServe(what, on => JSON.stringify(message(on)))),
   ),
   ...broken.map(([name, text, what]) =>
-    any(name, `${what} is no message: it is not served, and the connection goes on`).by(
+    any(name, `${what} is not a message: it is not served, and the connection stays open`).by(
       { proves: ['JSON-RPC 5.1'], open: silent },
       mustNotServe(what, () => text),
     ),
   ),
-  row('parse-error JSON-RPC 5.1', 'if text that is no JSON is answered, then with -32700').by([
+  row('parse-error JSON-RPC 5.1', 'if text that is not JSON is answered, the error is -32700').by([
     errorsAfter(peer => peer.send('{"jsonrpc":', { headers: headersFor(peer) })).expect({
-      'text that is no JSON is a parse error (-32700)': errors =>
+      'text that is not JSON is a parse error (-32700)': errors =>
         errors.every(({ value }) => !isRecord(objectIn(value).error) || objectIn(value, 'error').code === -32700),
     }),
   ]),
-  any('unknown-notification JSON-RPC 4.1', 'a notification that nobody knows is ignored').by({ open: silent }, [
+  any('unknown-notification JSON-RPC 4.1', 'an unknown notification is ignored').by({ open: silent }, [
     errorsAfter(peer => peer.notify('notifications/vivarium/unknown', {})).expect({
       'a notification must not be answered': (errors, { carrier }) => carrier === 'http' || errors.length === 0,
     }),
   ]),
-  row('unasked-response JSON-RPC 5', 'an answer to nothing does no harm').by([
+  row('unasked-response JSON-RPC 5', 'a response without a request does no harm').by([
     step(x => x.peer.send('{"jsonrpc":"2.0","id":"nobody-asked","result":{}}')),
     settle,
   ]),
@@ -145,7 +145,7 @@ function answers(peer: RawPeer, before: number, id: unknown): boolean {
 /** Sends two requests in one array, with other things between them. The answers may be one array or single messages. */
 const bothAnswered =
   (...between: readonly Json[]) =>
-  async ({ peer, revision, expect }: Scene): Promise<void> => {
+  async ({ peer, revision, expect }: ScenarioContext): Promise<void> => {
     const before = peer.frames.length
     const both = (): boolean => answers(peer, before, 'b1') && answers(peer, before, 'b2')
     await peer.send(JSON.stringify([harmless(revision, 'b1'), ...between, harmless(revision, 'b2')]))
@@ -157,7 +157,7 @@ const bothAnswered =
 export const batchScenarios: readonly Scenario[] = [
   batch('requests', 'every request of a batch is answered').by(bothAnswered()),
   batch('mixed', 'notifications in a batch do not keep its requests from being answered').by(bothAnswered(note)),
-  batch('notifications-only', 'a batch of notifications is taken without an answer').by(async ({ peer, carrier, expect }) => {
+  batch('notifications-only', 'a batch of notifications is accepted without a response').by(async ({ peer, carrier, expect }) => {
     const before = peer.frames.length
     const { status } = await peer.send(JSON.stringify([note, note]))
     if (carrier === 'http')

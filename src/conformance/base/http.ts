@@ -8,7 +8,7 @@ import { official, sessions, since, stateless, table } from '../define.ts'
 import { type Expectation, type Expectations, orSkip, should } from '../expectations.ts'
 import { tool } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callTool, type Scene, type SentStep, send, step } from '../steps.ts'
+import { callTool, type ScenarioContext, type SentStep, send, step } from '../steps.ts'
 import { harmless, keys, kitInfo } from '../wire/envelope.ts'
 import { present } from '../wire/http-call.ts'
 import type { HttpReply, RawPeer } from '../wire/raw-peer.ts'
@@ -53,7 +53,7 @@ const hasHttpStatus =
 const isOk = { 'the HTTP status must be 200': hasHttpStatus(200) }
 
 /** There are sessions at all. */
-const hasSession = step(({ peer }) => peer.http.session).expect({ 'it works without sessions': orSkip(id => id !== undefined) })
+const hasSession = step(({ peer }) => peer.http.session).expect({ 'the server has no sessions': orSkip(id => id !== undefined) })
 const version = {
   proves: ['MCP 2025-06-18 basic/transports#protocol-version-header'],
   revisions: ['2025-06-18', '2025-11-25'],
@@ -61,7 +61,7 @@ const version = {
 const typeOf = ({ headers }: Pick<HttpReply, 'headers'>): string => headers['content-type'] ?? ''
 
 /** A page elsewhere that a browser on this machine has open, seen in one header. */
-async function foreignPage({ peer, revision, leave, warn, expect }: Scene, name: 'host' | 'origin'): Promise<void> {
+async function foreignPage({ peer, revision, leave, warn, expect }: ScenarioContext, name: 'host' | 'origin'): Promise<void> {
   if (!['localhost', '127.0.0.1', '[::1]'].includes(peer.http.url.hostname)) leave('the server is not on loopback')
   const params = { protocolVersion: revision, capabilities: {}, clientInfo: kitInfo }
   const isModern = since('draft-2026-v1').includes(revision)
@@ -82,22 +82,22 @@ export const httpScenarios: readonly Scenario[] = [
         /^(application\/json|text\/event-stream)/.test(typeOf(reply)) || `${says}, not "${typeOf(reply)}"`,
     }),
   ]),
-  row('notification', 'a notification is taken with 202 and an empty body').by(inSessions, [
+  row('notification', 'a notification is accepted with 202 and an empty body').by(inSessions, [
     step(({ peer }) => post(peer, {}, { jsonrpc: '2.0', method: 'notifications/initialized' })).expect({
       'the HTTP status must be 202': hasHttpStatus(202),
       'the body must be empty': ({ body }) => body === '',
     }),
   ]),
-  row('content-type', 'a body that is not declared as JSON is not taken').by([
+  row('content-type', 'a body that is not declared as JSON is refused').by([
     posts({ 'content-type': 'text/plain' }).expect({
       'a body of another type than application/json should be refused with 415': should(
         (reply, _, says) => isRefused(reply) || `${says}, not ${reply.status}`,
       ),
     }),
   ]),
-  row('accept', 'who takes JSON only gets no stream of events').by([
+  row('accept', 'a client that accepts only JSON gets no event stream').by([
     posts({ accept: 'application/json' }).expect({
-      'a stream of events was sent to who did not accept it': should(
+      'an event stream was sent to a client that does not accept it': should(
         reply => reply.status !== 200 || !typeOf(reply).startsWith('text/event-stream'),
       ),
       'the HTTP status must not be': ({ status }, _, says) => status < 500 || `${says} ${status}`,
@@ -115,7 +115,7 @@ export const httpScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  row('not-json', 'a body that is no JSON is refused with 400').by([
+  row('not-json', 'a body that is not JSON is refused with 400').by([
     posts({}, '{"jsonrpc":').expect({ 'the HTTP status must be 400': hasHttpStatus(400) }),
   ]),
   row('get', 'GET gives a stream of events, or 405').by({ ...inSessions, open: { listen: false } }, async ({ peer, expect }) => {
@@ -136,7 +136,7 @@ export const httpScenarios: readonly Scenario[] = [
       'Mcp-Session-Id must be of visible ASCII': id => /^[\x21-\x7e]+$/.test(String(id)),
     }),
   ]),
-  session('session-fresh', 'no two sessions have the same id').by([
+  session('session-fresh', 'session ids are unique').by([
     hasSession,
     step(({ bench }) => bench.open()).expect({
       'session ids must be unique': ({ http }, { peer }) => http.session !== peer.http.session,
@@ -148,7 +148,7 @@ export const httpScenarios: readonly Scenario[] = [
       'a request without the session id should be refused with 400': should(hasHttpStatus(400)),
     }),
   ]),
-  session('session-unknown', 'a session id that the server never gave is refused').by([
+  session('session-unknown', 'an unknown session id is refused').by([
     hasSession,
     posts({ 'mcp-session-id': 'vivarium-no-such-session' }).expect({
       'an unknown session must be refused with 4xx': (reply, _, says) => isRefused(reply) || `${says}, not ${reply.status}`,
@@ -158,13 +158,13 @@ export const httpScenarios: readonly Scenario[] = [
   session('session-ended', 'a session that was ended with DELETE is gone: 404').by([
     hasSession,
     step(({ peer }) => peer.http.call({ method: 'DELETE', headers: peer.http.headers(harmless(peer.revision, 1)) })).expect({
-      'it does not let clients end sessions': orSkip(({ status }) => status !== 405),
+      'the server does not let clients end sessions': orSkip(({ status }) => status !== 405),
       'DELETE must be answered with 2xx or 405': ({ status }, _, says) =>
         (status >= 200 && status < 300) || `${says}, not ${status}`,
     }),
     posts().expect({ 'after DELETE the session must be answered with 404': hasHttpStatus(404) }),
   ]),
-  row('version-header', 'a version header that names no version is refused with 400').by(version, [
+  row('version-header', 'a version header with an unknown version is refused with 400').by(version, [
     posts({ 'mcp-protocol-version': '1999-01-01' }).expect({
       'an unknown version must be refused with 400': hasHttpStatus(400),
     }),
@@ -172,7 +172,7 @@ export const httpScenarios: readonly Scenario[] = [
   row('no-version-header', 'a request of a session without the version header is served').by(version, [
     posts({ 'mcp-protocol-version': undefined }).expect(isOk),
   ]),
-  row('several-streams', 'requests posted at once are each answered on their own exchange').by(async x => {
+  row('several-streams', 'concurrent requests are each answered on their own exchange').by(async x => {
     const ids = ['s1', 's2', 's3']
     const replies = await Promise.all(ids.map(id => post(x.peer, {}, harmless(x.revision, id))))
     for (const [at, reply] of replies.entries()) {
@@ -190,14 +190,14 @@ export const httpScenarios: readonly Scenario[] = [
   ),
   row(
     'resume MCP 2025-11-25 basic/transports#resumability-and-redelivery SEP-1699',
-    'a stream that was let go is continued by GET with Last-Event-ID',
+    'a stream that the server closed is continued by GET with Last-Event-ID',
   ).by({ revisions: ['2025-11-25'], needs: [tool('test_reconnection')] }, async ({ peer, expect }) => {
     const message = { jsonrpc: '2.0', id: 'resumed', method: 'tools/call', params: { name: 'test_reconnection' } }
     const isAnswer = ({ data }: { readonly data: string }): boolean => data.includes('"resumed"')
     const { events } = await post(peer, {}, message)
     const isPrimed = events[0]?.id !== undefined && events[0].data === ''
     expect(isPrimed, 'the stream must open with an event with an id and no data')
-    expect(!events.some(isAnswer), 'the stream must be let go before the answer')
+    expect(!events.some(isAnswer), 'the stream must be closed before the response')
     const lastId = events.findLast(({ id }) => id !== undefined)?.id ?? ''
     const reply = await get(peer, { until: isAnswer, ms: 8_000 }, lastId)
     expect(reply.events.some(isAnswer), 'the answer must come on the continued stream')
@@ -240,7 +240,7 @@ const parameters: readonly (readonly [id: string, what: string, value: string | 
 ]
 
 /** Headers and body disagree: 400, and the number for that. */
-function isMismatch(what: string): Expectations<PeerAnswer, Scene> {
+function isMismatch(what: string): Expectations<PeerAnswer, ScenarioContext> {
   return {
     [`${what} must be refused with HTTP status 400`]: ({ status }, _, says) => status === 400 || `${says}, not ${status}`,
     'the error of a mismatch': should(({ code }, { modern }) => {
@@ -258,9 +258,9 @@ export const statelessHttpScenarios: readonly Scenario[] = [
     ]),
   ),
   ...accepted.map(([id, what, headers]) =>
-    headerRow(id, `${what} is taken`).by([
+    headerRow(id, `${what} is accepted`).by([
       callTool(fixture, { headers }).expect({
-        [`${what} must be taken`]: isServed,
+        [`${what} must be accepted`]: isServed,
         'no session must be named': ({ answer }) => answer.headers?.['mcp-session-id'] === undefined,
       }),
     ]),
@@ -270,7 +270,7 @@ export const statelessHttpScenarios: readonly Scenario[] = [
       'it must be refused with HTTP status 400': ({ status }, _, says) => status === 400 || `${says}, not ${status}`,
     }),
   ]),
-  headerRow('mismatch-before-version', 'headers that disagree with the body are told before a version that is not spoken').by([
+  headerRow('mismatch-before-version', 'a header that contradicts the body is reported before an unsupported version').by([
     send('server/discover', {}, { meta: { [keys.version]: '1999-01-01' } }).expect(
       isMismatch('a version header that disagrees with the body'),
     ),
@@ -283,7 +283,7 @@ export const statelessHttpScenarios: readonly Scenario[] = [
     ]),
   ),
   ...parameters.map(([id, what, value, isRight]) =>
-    headerRow(`param-${id}`, `Mcp-Param with ${what} is ${isRight ? 'taken' : 'refused'}`).by([
+    headerRow(`param-${id}`, `Mcp-Param with ${what} is ${isRight ? 'accepted' : 'refused'}`).by([
       callTool('test_header_parameter', { args: { region: 'eu-west' }, headers: { 'mcp-param-region': value } }).expect(
         isRight ? { 'the call must be served': isServed } : isMismatch(`Mcp-Param with ${what}`),
       ),

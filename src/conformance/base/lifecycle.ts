@@ -15,7 +15,7 @@ const withHandshake: readonly unknown[] = ['2024-10-07', ...sessions]
 
 /** Versions that cannot be had, and what is said of them. */
 const others = [
-  ['unknown-version', '1999-01-01', 'a version nobody knows is answered with one that the server speaks'],
+  ['unknown-version', '1999-01-01', 'an unknown version is answered with one that the server speaks'],
   ['stateless-version', '2026-07-28', 'a version that has no handshake is answered with one that has'],
 ] as const
 
@@ -37,7 +37,7 @@ export const lifecycleScenarios: readonly Scenario[] = [
     { revisions: official, open: false },
     [
       step(({ bench }) => Object.entries(bench.peer.capabilities).filter(([, value]) => !isRecord(value))).expect({
-        'capabilities that are no objects': (wrong, _, says) =>
+        'capabilities that are not objects': (wrong, _, says) =>
           wrong.length === 0 || `${says}: ${wrong.map(([name]) => name).join(', ')}`,
       }),
     ],
@@ -60,7 +60,7 @@ export const lifecycleScenarios: readonly Scenario[] = [
   ]),
   any(
     'unknown-method JSON-RPC 5.1 MCP basic',
-    'a method that does not exist is refused with -32601, and the connection goes on',
+    'a method that does not exist is refused with -32601, and the connection stays open',
   ).by([
     send('vivarium/no-such-method').expect({
       'an unknown method must be refused with error -32601': hasCode(-32601),

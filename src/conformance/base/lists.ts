@@ -5,7 +5,7 @@ import { official, since, table } from '../define.ts'
 import { firstFault, is, listIn, objectIn, objectsIn, sameJson, should } from '../expectations.ts'
 import { capability, type Need, peerHas } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callTool, type Scene, send, step } from '../steps.ts'
+import { callTool, type ScenarioContext, send, step } from '../steps.ts'
 
 interface ListKind {
   readonly name: string
@@ -48,7 +48,7 @@ const kinds: readonly ListKind[] = [
 const mostPages = 100
 
 /** Follows the cursors from the first page. */
-async function pagesOf(x: Scene, { method, member }: ListKind): Promise<readonly PeerAnswer[]> {
+async function pagesOf(x: ScenarioContext, { method, member }: ListKind): Promise<readonly PeerAnswer[]> {
   const pages: PeerAnswer[] = []
   let cursor: unknown
   do {
@@ -65,8 +65,8 @@ async function pagesOf(x: Scene, { method, member }: ListKind): Promise<readonly
 }
 
 /** A template may be refused where resources are offered without them: that is said by -32601. */
-async function mustHaveList(x: Scene, { method, name }: ListKind): Promise<void> {
-  if (name === 'templates' && (await x.ask(method)).code === -32601) x.leave('it has no resource templates')
+async function mustHaveList(x: ScenarioContext, { method, name }: ListKind): Promise<void> {
+  if (name === 'templates' && (await x.ask(method)).code === -32601) x.leave('the server has no resource templates')
 }
 
 function listScenarios(kind: ListKind): readonly Scenario[] {
@@ -91,23 +91,21 @@ function listScenarios(kind: ListKind): readonly Scenario[] {
           seen.add(item[key])
         }
     }),
-    row('bad-cursor MCP server/utilities/pagination#error-handling', `${method} refuses a cursor that is none`).by(async x => {
+    row('bad-cursor MCP server/utilities/pagination#error-handling', `${method} refuses an invalid cursor`).by(async x => {
       await mustHaveList(x, kind)
       const first = await x.ask(method)
       const { code } = await x.ask(method, { cursor: 'vivarium-no-such-cursor' })
       if (code === -32602) return
-      if (first.result.nextCursor === undefined) x.leave('it answers in one page and looks at no cursor')
+      if (first.result.nextCursor === undefined) x.leave('the server answers in one page and ignores cursors')
       x.warn('an invalid cursor should be refused with error -32602')
     }),
-    row('cursor-type MCP server/utilities/pagination#request-format', `${method} does not take a number for a cursor`).by(
-      async x => {
-        await mustHaveList(x, kind)
-        x.hold(await x.ask(method, { cursor: 7 }), {
-          'a cursor that is no string must be refused': isFault,
-          'invalid parameters should be refused with error -32602': should(hasCode(-32602)),
-        })
-      },
-    ),
+    row('cursor-type MCP server/utilities/pagination#request-format', `${method} refuses a number as a cursor`).by(async x => {
+      await mustHaveList(x, kind)
+      x.hold(await x.ask(method, { cursor: 7 }), {
+        'a cursor that is not a string must be refused': isFault,
+        'invalid parameters should be refused with error -32602': should(hasCode(-32602)),
+      })
+    }),
   ]
 }
 
@@ -123,7 +121,7 @@ export const listedScenarios: readonly Scenario[] = [
     { revisions: since('2025-11-25'), open: false },
     [
       step(({ bench }) => bench.peer.tools.map(({ name }) => String(name)).filter(name => !nameRule.test(name))).expect({
-        'names that clients may not take': should((odd, _, says) => odd.length === 0 || `${says}: ${odd.slice(0, 5).join(', ')}`),
+        'names that clients may refuse': should((odd, _, says) => odd.length === 0 || `${says}: ${odd.slice(0, 5).join(', ')}`),
       }),
     ],
   ),
@@ -149,20 +147,20 @@ const cached: readonly (readonly [string, ...Need[]])[] = [
   ['prompts/list', capability('prompts')],
   ['resources/list', capability('resources')],
   ['resources/templates/list', capability('resources')],
-  ['resources/read', capability('resources'), peerHas(peer => peer.resources.length > 0, 'it lists no resources')],
+  ['resources/read', capability('resources'), peerHas(peer => peer.resources.length > 0, 'the server lists no resources')],
 ]
 
 /** How long a result may be kept (2026-07-28). */
 export const cachingScenarios: readonly Scenario[] = [
   ...cached.map(([method, ...needs]) =>
-    caching(method.replaceAll('/', '-'), `the result of ${method} says how long it may be kept`).by(needs, [
+    caching(method.replaceAll('/', '-'), `the result of ${method} says how long it may be cached`).by(needs, [
       send(method, ({ bench }) => (method === 'resources/read' ? { uri: bench.peer.resources[0]?.uri } : {})).expect({
         'ttlMs must be an integer of at least 0': ({ result: { ttlMs } }) => is.count(ttlMs),
         'cacheScope must be public or private': hasResult({ cacheScope: is.oneOf('public', 'private') }),
       }),
     ]),
   ),
-  caching('not-calls', 'the result of a call says nothing of being kept').by([
+  caching('not-calls', 'the result of a call has no cache fields').by([
     callTool('test_simple_text').expect({ 'the result of tools/call must not have ttlMs': hasResult({ ttlMs: is.absent }) }),
   ]),
 ]

@@ -4,7 +4,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { official, sessions, table } from '../define.ts'
 import { objectIn } from '../expectations.ts'
 import type { Scenario } from '../scenario.ts'
-import { type Scene, send, settle, step, type TableStep } from '../steps.ts'
+import { type ScenarioContext, send, settle, step, type TableStep } from '../steps.ts'
 import { harmless, harmlessMethod } from '../wire/envelope.ts'
 
 const stdio = table('base/stdio/', { proves: ['MCP basic/transports#stdio'], carriers: ['stdio'] })
@@ -12,7 +12,7 @@ const fresh = { open: { fresh: true } }
 const unknown = 'vivarium/no-such-method'
 
 /** A harmless request as text. */
-const request = ({ revision }: Scene, id: string): string => JSON.stringify(harmless(revision, id))
+const request = ({ revision }: ScenarioContext, id: string): string => JSON.stringify(harmless(revision, id))
 
 /** Waits for the results of these requests. */
 const results = (...ids: readonly string[]): TableStep =>
@@ -21,7 +21,7 @@ const results = (...ids: readonly string[]): TableStep =>
   })
 
 /** Writes bytes in pieces, as a slow writer sends them. */
-const writes = (pieces: (x: Scene) => readonly string[]): TableStep =>
+const writes = (pieces: (x: ScenarioContext) => readonly string[]): TableStep =>
   step(async x => {
     for (const piece of pieces(x)) {
       await x.peer.child.write(piece)
@@ -31,7 +31,7 @@ const writes = (pieces: (x: Scene) => readonly string[]): TableStep =>
 
 /** Lines on the pipes of a process. */
 export const stdioScenarios: readonly Scenario[] = [
-  stdio('only-messages', 'nothing but messages comes on standard output').by(fresh, [
+  stdio('only-messages', 'standard output contains only messages').by(fresh, [
     settle,
     send(unknown),
     step(({ peer }) =>
@@ -53,18 +53,18 @@ export const stdioScenarios: readonly Scenario[] = [
     writes(x => [['one', 'two'].map(id => `${request(x, id)}\n`).join('')]),
     results('one', 'two'),
   ]),
-  stdio('crlf', 'a line that ends as on Windows is taken').by([writes(x => [`${request(x, 'crlf')}\r\n`]), results('crlf')]),
+  stdio('crlf', 'a line that ends with CR LF is accepted').by([writes(x => [`${request(x, 'crlf')}\r\n`]), results('crlf')]),
   stdio('long-line', 'a message of 300,000 characters is one line').by({ revisions: official }, [
     send(unknown, { padding: 'x'.repeat(300_000) }),
     settle,
   ]),
-  stdio('end MCP basic/lifecycle#shutdown', 'the process ends by itself when its input ends').by(fresh, [
+  stdio('end MCP basic/lifecycle#shutdown', 'the process ends when its input ends').by(fresh, [
     step(({ peer }) => {
       peer.child.endInput()
       return peer.child.exited(5_000)
     }).expect({ 'the process must end when its standard input was closed': exited => exited }),
   ]),
-  stdio('drains', 'what was asked before the end is still answered').by(fresh, async ({ peer, revision }) => {
+  stdio('drains', 'requests sent before the end of the input are answered').by(fresh, async ({ peer, revision }) => {
     const answer = peer.request(harmlessMethod(revision), {}, { id: 'last-words', ms: 5_000 })
     await wait(100)
     peer.child.endInput()
@@ -83,9 +83,9 @@ const onStream = step(({ peer }) => peer.next(message => message.id === 'posted'
 
 /** The old pair of a stream and an endpoint (2024-11-05). */
 export const pairScenarios: readonly Scenario[] = [
-  pair('endpoint', 'the stream names an endpoint of the same origin first, and takes messages there').by([
+  pair('endpoint', 'the stream first names an endpoint of the same origin, which accepts messages').by([
     posted.expect({
-      'a message must be taken with HTTP status 2xx': ({ status = 0 }, _, says) =>
+      'a message must be accepted with HTTP status 2xx': ({ status = 0 }, _, says) =>
         (status >= 200 && status < 300) || `${says}, not ${status}`,
     }),
     onStream.expect({ 'the answer must come on the stream': ({ value }) => 'result' in objectIn(value) }),
@@ -123,7 +123,7 @@ const offering = (protocols: readonly string[]): TableStep =>
 
 /** Messages of a WebSocket. */
 export const webSocketScenarios: readonly Scenario[] = [
-  socket('subprotocol', 'the subprotocol mcp is taken').by({ open: false }, [offering(['mcp'])]),
+  socket('subprotocol', 'the subprotocol mcp is accepted').by({ open: false }, [offering(['mcp'])]),
   socket('no-subprotocol', 'a client that offers no subprotocol is served').by({ open: false }, [offering([])]),
   socket('one-message', 'each message of the socket is one message of the protocol').by([
     step(async x => {

@@ -5,7 +5,7 @@ import { official, since, table } from '../define.ts'
 import { type Expectations, firstFault, is, listIn, objectIn, objectsIn, should } from '../expectations.ts'
 import { capability, type Need, peerHas, prompt } from '../needs.ts'
 import type { Advertised, Json, Scenario } from '../scenario.ts'
-import { type Scene, send, step } from '../steps.ts'
+import { type ScenarioContext, send, step } from '../steps.ts'
 import { blockFault } from './content.ts'
 
 const row = table('base/prompts/', {
@@ -16,9 +16,9 @@ const row = table('base/prompts/', {
 const failing = ['MCP server/prompts#error-handling']
 
 /** The prompt has messages, and each is one. */
-const isWhole: Expectations<PeerAnswer, Scene> = {
+const isWhole: Expectations<PeerAnswer, ScenarioContext> = {
   'the result must have the list messages': hasResult({ messages: Array.isArray }),
-  'every message must be whole': ({ result }, { revision }) =>
+  'every message must be complete': ({ result }, { revision }) =>
     firstFault(listIn(result, 'messages'), message => {
       const { role, content } = objectIn(message)
       if (role !== 'user' && role !== 'assistant') return 'the role of a message must be user or assistant'
@@ -43,16 +43,19 @@ const withArguments = 'test_prompt_with_arguments'
 
 /** Getting prompts, with and without arguments. */
 export const promptScenarios: readonly Scenario[] = [
-  row('get-any', 'a listed prompt that demands nothing can be had').by(needsPromptThat(false, 'every prompt demands arguments'), [
-    send('prompts/get', ({ bench }) => ({ name: String(promptThat(false, bench.peer)?.name) })).expect({
-      ...isWhole,
-      'a prompt must have messages': it => contentsIn(it).length > 0,
-    }),
-  ]),
-  row('get-simple', 'a prompt without arguments gives its messages').by([
+  row('get-any', 'a listed prompt without required arguments can be fetched').by(
+    needsPromptThat(false, 'every prompt has required arguments'),
+    [
+      send('prompts/get', ({ bench }) => ({ name: String(promptThat(false, bench.peer)?.name) })).expect({
+        ...isWhole,
+        'a prompt must have messages': it => contentsIn(it).length > 0,
+      }),
+    ],
+  ),
+  row('get-simple', 'a prompt without arguments returns its messages').by([
     get('test_simple_prompt').expect({ ...isWhole, 'the prompt must have a text': holdsKind('text') }),
   ]),
-  row('get-arguments', 'the arguments of a prompt are in its messages, whatever they hold').by([
+  row('get-arguments', 'the arguments of a prompt are in its messages unchanged').by([
     get(withArguments, odd).expect({
       ...isWhole,
       'the messages must hold the arguments as they were sent': it => {
@@ -63,13 +66,13 @@ export const promptScenarios: readonly Scenario[] = [
       },
     }),
   ]),
-  row('get-resource', 'a prompt may hold a resource').by([
+  row('get-resource', 'a prompt can contain a resource').by([
     get('test_prompt_with_embedded_resource', { resourceUri: 'test://example-resource' }).expect({
       ...isWhole,
       'the messages must hold a resource': holdsKind('resource'),
     }),
   ]),
-  row('get-image', 'a prompt may hold an image').by([
+  row('get-image', 'a prompt can contain an image').by([
     get('test_prompt_with_image').expect({
       ...isWhole,
       'the messages must hold an image': holdsKind('image'),
@@ -81,8 +84,8 @@ export const promptScenarios: readonly Scenario[] = [
       'an unknown prompt should be refused with error -32602': should(hasCode(-32602)),
     }),
   ]),
-  row('missing-arguments', 'a prompt without the arguments it demands is an error').by(
-    { proves: failing, needs: [needsPromptThat(true, 'no prompt demands arguments')] },
+  row('missing-arguments', 'a prompt without its required arguments is an error').by(
+    { proves: failing, needs: [needsPromptThat(true, 'no prompt has required arguments')] },
     [
       send('prompts/get', ({ bench }) => ({ name: promptThat(true, bench.peer)?.name, arguments: {} })).expect({
         'missing arguments must be refused with an error': isFault,
@@ -95,7 +98,9 @@ export const promptScenarios: readonly Scenario[] = [
 const completion = table('base/completion/', {
   proves: ['MCP server/utilities/completion'],
   revisions: since('2025-03-26'),
-  needs: [peerHas(peer => peer.revision === '2024-11-05' || peer.has('completions'), 'it does not advertise completions')],
+  needs: [
+    peerHas(peer => peer.revision === '2024-11-05' || peer.has('completions'), 'the server does not advertise completions'),
+  ],
 })
 const wrongly = ['MCP server/utilities/completion#error-handling']
 const fixture = { type: 'ref/prompt', name: withArguments }
@@ -114,17 +119,12 @@ const takesArguments = (one: Json): boolean => listIn(one, 'arguments').length >
 
 /** Completing the arguments of prompts. */
 export const completionScenarios: readonly Scenario[] = [
-  completion('prompt', 'what is typed for an argument of a prompt is completed').by(
-    { revisions: official, needs: [prompt(withArguments)] },
-    [
-      complete(fixture, { name: 'arg1', value: 'par' }).expect({
-        ...isCompletion,
-        'values that do not begin with what was typed': should(it =>
-          valuesIn(it).every(value => String(value).startsWith('par')),
-        ),
-      }),
-    ],
-  ),
+  completion('prompt', 'a prefix of a prompt argument is completed').by({ revisions: official, needs: [prompt(withArguments)] }, [
+    complete(fixture, { name: 'arg1', value: 'par' }).expect({
+      ...isCompletion,
+      'values that do not begin with what was typed': should(it => valuesIn(it).every(value => String(value).startsWith('par'))),
+    }),
+  ]),
   completion('any', 'completing an argument of a listed prompt or template gives values').by(
     [peerHas(({ prompts }) => prompts.some(takesArguments), 'no prompt has arguments')],
     [
@@ -136,7 +136,7 @@ export const completionScenarios: readonly Scenario[] = [
       }).expect(isCompletion),
     ],
   ),
-  completion('context MCP server/utilities/completion SEP-598', 'what was already chosen may come along').by(
+  completion('context MCP server/utilities/completion SEP-598', 'a request can contain the arguments that are already chosen').by(
     { revisions: since('2025-06-18'), needs: [prompt(withArguments)] },
     [complete(fixture, { name: 'arg1', value: '' }, { context: { arguments: { arg2: 'x' } } }).expect(isCompletion)],
   ),
@@ -149,9 +149,9 @@ export const completionScenarios: readonly Scenario[] = [
       'it must be answered': ({ answer, result }) => answer.error !== undefined || isRecord(result.completion),
     }),
   ]),
-  completion('bad-ref', 'a reference of no known kind is refused').by({ proves: wrongly }, [
+  completion('bad-ref', 'a reference of an unknown kind is refused').by({ proves: wrongly }, [
     complete({ type: 'ref/unicorn', name: 'x' }, { name: 'x', value: '' }).expect({
-      'a reference of no known kind must be refused': isRefused,
+      'a reference of an unknown kind must be refused': isRefused,
     }),
   ]),
 ]

@@ -21,13 +21,16 @@ const watch = table('base/resources/', {
 const watched = 'test://watched-resource'
 const change = 'test_trigger_resource_update'
 const update = 'notifications/resources/updated'
-const listsAny = peerHas(peer => peer.resources.length > 0, 'it lists no resources')
+const listsAny = peerHas(peer => peer.resources.length > 0, 'the server lists no resources')
 const template = 'test://template/{id}/data'
-const hasTemplate = peerHas(peer => peer.templates.some(one => one.uriTemplate === template), `it has no template ${template}`)
+const hasTemplate = peerHas(
+  peer => peer.templates.some(one => one.uriTemplate === template),
+  `the server has no template ${template}`,
+)
 
 const isWhole: Expectations<PeerAnswer> = {
   'the result must have the list contents': hasResult({ contents: Array.isArray }),
-  'all contents must be whole': ({ result }) => firstFault(listIn(result, 'contents'), contentsFault),
+  'all contents must be complete': ({ result }) => firstFault(listIn(result, 'contents'), contentsFault),
 }
 const holdsMember = (member: string) => (it: PeerAnswer) => objectsIn(it.result, 'contents').some(one => is.string(one[member]))
 /** Reads a resource of conformance suites. */
@@ -49,7 +52,7 @@ export const resourceScenarios: readonly Scenario[] = [
       'the contents must be those of the id': ({ result }) => JSON.stringify(listIn(result, 'contents')).includes('123'),
     }),
   ]),
-  row('read-listed', 'what is listed can be read').by(listsAny, [
+  row('read-listed', 'listed resources can be read').by(listsAny, [
     send('resources/read', ({ bench }) => ({ uri: String(bench.peer.resources[0]?.uri) })).expect({
       ...isWhole,
       'the contents of a listed resource must not be empty': ({ result }) => listIn(result, 'contents').length > 0,
@@ -82,7 +85,7 @@ export const resourceScenarios: readonly Scenario[] = [
       }),
     ),
   ),
-  watch('updated', 'those who subscribed hear of a change, and no longer after they unsubscribed').by(
+  watch('updated', 'subscribers are notified of a change, but not after they unsubscribed').by(
     [resource(watched), tool(change)],
     async x => {
       await x.ask('resources/subscribe', { uri: watched })
@@ -100,7 +103,7 @@ export const resourceScenarios: readonly Scenario[] = [
       x.expect(heard.length === before, 'after unsubscribing no update must come', heard)
     },
   ),
-  watch('not-subscribed', 'who did not subscribe hears of no change').by(resource(watched), [
+  watch('not-subscribed', 'a client that did not subscribe is not notified').by(resource(watched), [
     callTool(change),
     settle,
     updatesWithin(300).expect({

@@ -5,7 +5,7 @@ import { stateless, table } from '../define.ts'
 import { type Expectation, type Expectations, fitsPattern, is, listIn, objectIn, should } from '../expectations.ts'
 import { prompt } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callTool, type Made, type Scene, type SentStep, send, step } from '../steps.ts'
+import { callTool, type Made, type ScenarioContext, type SentStep, send, step } from '../steps.ts'
 import { keys } from '../wire/envelope.ts'
 
 const row = table('base/rounds/', {
@@ -48,7 +48,7 @@ const replies = new Map<unknown, unknown>([
   ['roots/list', { roots: [{ uri: 'file:///kit', name: 'kit' }] }],
 ])
 
-function answersTo({ was }: Scene): Json {
+function answersTo({ was }: ScenarioContext): Json {
   const entries = Object.entries(askedIn(was(-1)))
   return Object.fromEntries(entries.map(([key, one]) => [key, replies.get(objectIn(one).method)]))
 }
@@ -79,11 +79,11 @@ export const roundScenarios: readonly Scenario[] = [
       return Object.fromEntries(Object.keys(askedIn(was(-1))).map(key => [key, colour]))
     }).expect(completes),
   ]),
-  row('state', 'requestState comes back as it was and is taken').by([
+  row('state', 'requestState that is returned unchanged is accepted').by([
     begins('request_state', { 'requestState must be a string': hasResult({ requestState: is.string }) }),
     again('request_state', confirmed).expect({
       ...completes,
-      'the state must have come back': ({ text }) => text.includes('state-ok'),
+      'the state must have been used': ({ text }) => text.includes('state-ok'),
     }),
   ]),
   row('tampered-state', 'requestState that was changed is refused with a JSON-RPC error').by([
@@ -92,21 +92,21 @@ export const roundScenarios: readonly Scenario[] = [
       'changed state must be refused with a JSON-RPC error': isFault,
     }),
   ]),
-  row('foreign-state', 'requestState of one tool is not taken for another').by([
+  row('foreign-state', 'requestState of one tool is not accepted for another').by([
     begins('tampered_state'),
     again('request_state', confirmed).expect({ 'state should be bound to the call that made it': should(isOpen) }),
   ]),
-  row('wrong-key', 'answers to other questions than those asked are ignored: it asks again').by([
+  row('wrong-key', 'answers to other questions are ignored: the server asks again').by([
     begins('elicitation'),
     again('elicitation', { something_else: named }).expect({
       'the call must not be complete without its answer': isOpen,
       'it should ask again instead of an error': should(({ answer }) => answer.error === undefined),
     }),
   ]),
-  row('malformed-answer', 'an answer that is none does not complete the call').by(
+  row('malformed-answer', 'an invalid answer does not complete the call').by(
     [12345, null, 'yes'].flatMap(wrong => [
       begins('elicitation'),
-      again('elicitation', { user_name: wrong }).expect({ 'a malformed answer must not be taken': isOpen }),
+      again('elicitation', { user_name: wrong }).expect({ 'a malformed answer must not be accepted': isOpen }),
     ]),
   ),
   row('declined', 'a declined question is an answer').by([
@@ -121,7 +121,7 @@ export const roundScenarios: readonly Scenario[] = [
   ]),
   row(
     'missing-capability MCP 2026-07-28 basic#errors',
-    'a call that cannot do without an undeclared capability is refused, and the refusal names it',
+    'a call that requires an undeclared capability is refused, and the refusal names it',
   ).by({ open: { capabilities: {} } }, [
     callTool('test_missing_capability').expect({
       'it must be refused with the error': ({ code }, { modern }) =>
@@ -132,7 +132,7 @@ export const roundScenarios: readonly Scenario[] = [
       'the HTTP status must be 400': hasStatus(400),
     }),
   ]),
-  row('prompt', 'a prompt may ask as well').by(prompt(fixture('prompt')), [
+  row('prompt', 'a prompt can ask too').by(prompt(fixture('prompt')), [
     step(async ({ peer }) =>
       peer.onRequest('elicitation/create', () => ({ action: 'accept', content: { context: 'vivarium-context' } })),
     ),

@@ -6,7 +6,7 @@ import { table } from '../define.ts'
 import { type Expectations, firstFault, fitsPattern, is, objectIn, objectsIn, should } from '../expectations.ts'
 import { callableFixture, capability, type Need, peerHas } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callTool, type Scene, send } from '../steps.ts'
+import { callTool, type ScenarioContext, send } from '../steps.ts'
 import { keys } from '../wire/envelope.ts'
 
 const row = table('base/tasks/', {
@@ -29,7 +29,7 @@ function taskFault({ taskId, status, createdAt, lastUpdatedAt, ttl, pollInterval
 
 const isTask = { 'it must be a task': ({ result }: PeerAnswer) => taskFault(result) }
 
-async function create(x: Scene, name: string, args: Json = {}): Promise<string> {
+async function create(x: ScenarioContext, name: string, args: Json = {}): Promise<string> {
   const answer = await x.call(name, { args, params: { task: { ttl: 60_000 } } })
   const task = objectIn(answer.result, 'task')
   x.hold(answer, {
@@ -40,7 +40,7 @@ async function create(x: Scene, name: string, args: Json = {}): Promise<string> 
 }
 
 /** Looks at it until it has this status. */
-async function until(x: Scene, taskId: string, wanted: string, shape: Expectations<PeerAnswer>): Promise<PeerAnswer> {
+async function until(x: ScenarioContext, taskId: string, wanted: string, shape: Expectations<PeerAnswer>): Promise<PeerAnswer> {
   for (let look = 0; look < 100; look++) {
     const answer = await x.ask('tasks/get', { taskId })
     x.hold(answer, shape)
@@ -49,7 +49,7 @@ async function until(x: Scene, taskId: string, wanted: string, shape: Expectatio
     x.expect(!terminal.includes(status), `the task ended as ${status}, not as ${wanted}`)
     await wait(100)
   }
-  return x.fail(`the task does not become ${wanted}`)
+  return x.fail(`the task does not reach the status ${wanted}`)
 }
 
 /** Names the task in `_meta`. */
@@ -90,16 +90,16 @@ export const taskScenarios: readonly Scenario[] = [
     await until(x, taskId, 'failed', isTask)
     x.hold(await x.ask('tasks/result', { taskId }), { 'the result must be that of the failed call': isFailure })
   }),
-  row('required', 'a tool that runs as a task only refuses another call').by(fixture('failing_job'), async x => {
+  row('required', 'a tool that runs only as a task refuses a plain call').by(fixture('failing_job'), async x => {
     const { taskSupport } = objectIn(x.bench.peer.tool('failing_job'), 'execution')
-    if (taskSupport !== 'required') x.leave('failing_job does not demand a task')
+    if (taskSupport !== 'required') x.leave('failing_job does not require a task')
     x.hold(await x.call('failing_job'), {
       'a call without a task must be refused with error -32601': hasCode(-32601),
     })
   }),
-  row('forbidden', 'a tool that knows no tasks refuses a call as one').by(fixture('test_simple_text'), [
+  row('forbidden', 'a tool without task support refuses a call as a task').by(fixture('test_simple_text'), [
     callTool('test_simple_text', { params: { task: {} } }).expect({
-      'a task for a tool that knows none should be refused with error -32601': should(hasCode(-32601)),
+      'a task for a tool without task support should be refused with error -32601': should(hasCode(-32601)),
     }),
   ]),
   row('list', 'tasks are listed').by([capability('tasks.list'), ...fixture('slow_compute')], async x => {
@@ -109,7 +109,7 @@ export const taskScenarios: readonly Scenario[] = [
       'tasks/list must hold the task': ({ result }) => objectsIn(result, 'tasks').some(task => task.taskId === taskId),
     })
   }),
-  row('asking', 'a task that asks says so, and its question names it').by(
+  row('asking', 'a task that asks has the status input_required, and its question names the task').by(
     { open: { capabilities: { elicitation: { form: {} } }, fresh: true }, needs: fixture('confirm_delete') },
     async x => {
       const questions: Json[] = []
@@ -129,7 +129,7 @@ export const taskScenarios: readonly Scenario[] = [
 const later = table('base/tasks-extension/', {
   proves: ['SEP-2663', 'MCP extension io.modelcontextprotocol/tasks'],
   revisions: ['2026-07-28'],
-  needs: [peerHas(peer => peer.extension(keys.tasks) !== undefined, `it does not advertise the extension ${keys.tasks}`)],
+  needs: [peerHas(peer => peer.extension(keys.tasks) !== undefined, `the server does not advertise the extension ${keys.tasks}`)],
   open: { extensions: { [keys.tasks]: {} }, capabilities: { elicitation: { form: {} } } },
 })
 /** A caller that does not know tasks. */
@@ -143,7 +143,7 @@ const isLaterTask = {
   'tasks have no requestState': hasResult({ requestState: is.absent }),
 }
 
-async function createLater(x: Scene, name: string, args: Json = {}): Promise<string> {
+async function createLater(x: ScenarioContext, name: string, args: Json = {}): Promise<string> {
   const answer = await x.call(name, { args })
   x.hold(answer, { 'resultType must be "task"': hasResult({ resultType: 'task' }), ...isLaterTask })
   return String(answer.result.taskId)
@@ -157,7 +157,7 @@ export const taskExtensionScenarios: readonly Scenario[] = [
     const done = await until(x, await createLater(x, 'slow_compute', { seconds: 0.2 }), 'completed', isGot)
     x.hold(done, { 'a completed task must hold its result': hasResult({ result: { content: Array.isArray } }) })
   }),
-  later('undeclared-call', 'a caller that does not know tasks gets no task').by(
+  later('undeclared-call', 'a client without task support gets no task').by(
     { ...ignorant, needs: callableFixture('slow_compute') },
     [callTool('slow_compute', { args: { seconds: 0.1 } }).expect({ 'the call must be complete': isComplete })],
   ),
@@ -167,7 +167,7 @@ export const taskExtensionScenarios: readonly Scenario[] = [
       'the tool must answer': ({ text }) => text.includes('Ada'),
     }),
   ]),
-  later('undeclared-get', 'a caller that does not know tasks cannot look after them').by(
+  later('undeclared-get', 'a client without task support cannot use task methods').by(
     ignorant,
     ['tasks/get', 'tasks/cancel'].map(method =>
       send(method, { taskId: 'vivarium-no-such-task' }).expect({
@@ -204,7 +204,7 @@ export const taskExtensionScenarios: readonly Scenario[] = [
       x.hold(done, { 'a failed task must hold its error': hasResult({ error: { code: is.number } }) })
     },
   ),
-  later('required', 'a tool that runs as a task only refuses callers that do not know them').by(
+  later('required', 'a tool that runs only as a task refuses clients without task support').by(
     { ...ignorant, needs: callableFixture('failing_job') },
     [
       callTool('failing_job').expect({

@@ -7,7 +7,7 @@ import { type Expectation, type Expectations, firstFault, is, listIn, objectIn, 
 import { callableFixture, capability, peerHas, tool } from '../needs.ts'
 import { isPlain } from '../said.ts'
 import type { Advertised, Json, RevisionId, Scenario } from '../scenario.ts'
-import { callTool, type Scene, send, step } from '../steps.ts'
+import { callTool, type ScenarioContext, send, step } from '../steps.ts'
 import { blockFault } from './content.ts'
 
 const row = table('base/tools/', {
@@ -19,11 +19,11 @@ const proves = ['MCP server/tools#error-handling']
 const structured = ['MCP server/tools#structured-content', 'MCP server/tools#output-schema']
 
 /** The answer to a call has the shape of one. */
-const isWhole: Expectations<PeerAnswer, Scene> = {
+const isWhole: Expectations<PeerAnswer, ScenarioContext> = {
   'the call must be answered with a result': isResult,
   'content must be a list': hasResult({ content: Array.isArray }),
   'isError must be true or false': hasResult({ isError: is.optional(is.boolean) }),
-  'every block must be whole': ({ result }, { revision }) =>
+  'every block must be complete': ({ result }, { revision }) =>
     firstFault(listIn(result, 'content'), block => blockFault(block, revision)),
 }
 const isNoError: Expectation<PeerAnswer> = ({ isError }) => !isError
@@ -64,14 +64,14 @@ function describedTools(peer: Advertised): readonly Json[] {
 
 const hasDemanding = peerHas(
   peer => callableTools(peer, true).length > 0,
-  'it has no tool that may be called and demands parameters',
+  'the server has no tool that may be called and requires arguments',
 )
 const hasDescribed = peerHas(
   peer => describedTools(peer).length > 0,
-  'it has no tool with an outputSchema that may be called without parameters',
+  'the server has no tool with an outputSchema that may be called without arguments',
 )
 
-async function callDescribed(x: Scene, { name, outputSchema }: Json): Promise<void> {
+async function callDescribed(x: ScenarioContext, { name, outputSchema }: Json): Promise<void> {
   const answer = await x.call(String(name), { args: {}, converse: true })
   x.hold(answer, isWhole)
   if (answer.isError) return
@@ -96,7 +96,7 @@ export const toolScenarios: readonly Scenario[] = [
       callTool(name, { converse: true }).expect(isWhole),
     ]),
   ),
-  row('arguments-empty', 'empty arguments are as good as none').by([
+  row('arguments-empty', 'empty arguments are equivalent to none').by([
     callTool('test_simple_text', { args: {}, converse: true }).expect(isWhole),
   ]),
   row('is-error', 'a tool that fails answers with isError and says why').by({ proves }, [
@@ -115,7 +115,7 @@ export const toolScenarios: readonly Scenario[] = [
   row('without-name', 'a call that names no tool is refused').by({ proves }, [
     send('tools/call', { arguments: {} }).expect({ 'tools/call without a name must be refused': isRefused }),
   ]),
-  row('name-type', 'a call whose name is no string is refused').by({ proves }, [
+  row('name-type', 'a call whose name is not a string is refused').by({ proves }, [
     send('tools/call', { name: 42, arguments: {} }).expect({
       'tools/call with a number for a name must be refused': isRefused,
     }),
@@ -126,13 +126,13 @@ export const toolScenarios: readonly Scenario[] = [
       send('tools/call', ({ bench }) => ({ name: callableTools(bench.peer, true)[0]?.name, arguments: {} })).expect({
         'missing arguments must be refused: by error -32602, or by a result with isError': ({ code, isError, status = 0 }) =>
           code === -32602 || isError || status >= 400,
-        'what is wrong with arguments should come as a result with isError, so that models can mend it (SEP-1303)': should(
+        'invalid arguments should be a result with isError, so that models can correct them (SEP-1303)': should(
           ({ code }, { revision }) => code !== -32602 || !since('2025-11-25').includes(revision),
         ),
       }),
     ],
   ),
-  row('arguments-type', 'arguments that are no object are refused').by({ proves, needs: [tool('test_simple_text')] }, [
+  row('arguments-type', 'arguments that are not an object are refused').by({ proves, needs: [tool('test_simple_text')] }, [
     send('tools/call', { name: 'test_simple_text', arguments: ['x'] }).expect({
       'arguments in an array must be refused': isRefusedOrFailed,
     }),
@@ -167,10 +167,10 @@ export const toolScenarios: readonly Scenario[] = [
   ),
   row(
     'json-schema-kept MCP 2025-11-25 basic#json-schema-usage SEP-1613',
-    'the words of JSON Schema 2020-12 in an inputSchema are listed as they are',
+    'JSON Schema 2020-12 keywords in an inputSchema are listed unchanged',
   ).by({ revisions: since('2025-11-25'), open: false, needs: [tool('json_schema_2020_12_tool')] }, [
     step(({ bench }) => objectIn(bench.peer.tool('json_schema_2020_12_tool'), 'inputSchema')).expect({
-      'no word must be lost': schema =>
+      'no keyword must be lost': schema =>
         firstFault(
           ['$schema', '$defs', 'allOf', 'if', 'then', 'else', 'additionalProperties'],
           word => schema[word] === undefined && `${word} must not be lost from the inputSchema`,

@@ -4,7 +4,7 @@ import { duplex, official, sessions, stateless, table } from '../define.ts'
 import { type Expectations, firstFault, fitsPattern, is, objectIn, should } from '../expectations.ts'
 import { callableFixture, capability, tool } from '../needs.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
-import { type Scene, send, settle, step } from '../steps.ts'
+import { type ScenarioContext, send, settle, step } from '../steps.ts'
 import { isStateless, keys } from '../wire/envelope.ts'
 
 /** The parameters of a notification. */
@@ -18,7 +18,7 @@ const progress = table('base/progress/', {
   needs: [capability('tools'), tool('test_tool_with_progress')],
 })
 
-async function progressOf(x: Scene, meta: Json): Promise<readonly Frame[]> {
+async function progressOf(x: ScenarioContext, meta: Json): Promise<readonly Frame[]> {
   x.hold(await x.call('test_tool_with_progress', { meta }), { 'the call must be answered with a result': isServed })
   return x.peer.heard('notifications/progress')
 }
@@ -31,7 +31,7 @@ const tokens = [
 /** Progress of a request. */
 export const progressScenarios: readonly Scenario[] = [
   ...tokens.map(([id, token, what]) =>
-    progress(id, `progress comes with the token of the request, ${what}, and only rises`).by(async x => {
+    progress(id, `progress comes with the token of the request, ${what}, and only increases`).by(async x => {
       const steps = await progressOf(x, { progressToken: token })
       x.expect(steps.length > 0, 'there must be progress before the answer', x.peer.frames.slice(-3))
       let last = Number.NEGATIVE_INFINITY
@@ -39,7 +39,7 @@ export const progressScenarios: readonly Scenario[] = [
         const { progressToken, progress: now, total } = paramsOf(one)
         x.expect(progressToken === token, 'progressToken must be that of the request, type included', [one])
         x.expect(is.number(now), 'progress must be a number', [one])
-        x.expect(Number(now) > last, 'progress must rise', steps)
+        x.expect(Number(now) > last, 'progress must increase', steps)
         x.expect(is.optional(is.number)(total), 'total must be a number', [one])
         last = Number(now)
       }
@@ -62,7 +62,7 @@ const cancelling = table('base/cancellation/', { proves: ['MCP basic/utilities/c
 const needs = [capability('tools'), ...callableFixture('slow_compute')]
 
 /** Begins a call that takes long, does something about it, and waits whether it is answered all the same. */
-async function letGoOf({ peer, begin, expect }: Scene, letGo: (requestId: unknown) => Promise<unknown>): Promise<void> {
+async function letGoOf({ peer, begin, expect }: ScenarioContext, letGo: (requestId: unknown) => Promise<unknown>): Promise<void> {
   const begun = begin('slow_compute', { args: { seconds: 20 }, ms: 15_000 })
   await peer.settled()
   await letGo(begun.id)
@@ -73,21 +73,21 @@ async function letGoOf({ peer, begin, expect }: Scene, letGo: (requestId: unknow
 }
 
 /** Cancels a request that is not there: over stateless HTTP there is no message for that. */
-const cancels = (requestId: (x: Scene) => unknown) => [
+const cancels = (requestId: (x: ScenarioContext) => unknown) => [
   step(x => x.peer.notify('notifications/cancelled', { requestId: requestId(x) })),
   settle,
 ]
 const canBeSaid = step(({ carrier, revision, leave }) =>
-  carrier === 'http' && isStateless(revision) ? leave('over HTTP hanging up is the cancellation') : undefined,
+  carrier === 'http' && isStateless(revision) ? leave('over HTTP, closing the connection is the cancellation') : undefined,
 )
 
 /** Requests that are cancelled, or hung up on. */
 export const cancellationScenarios: readonly Scenario[] = [
-  cancelling('no-answer', 'a cancelled request is not answered, and the connection goes on').by(
+  cancelling('no-answer', 'a cancelled request is not answered, and the connection stays open').by(
     { carriers: [...duplex, 'sse'], needs },
     x => letGoOf(x, requestId => x.peer.notify('notifications/cancelled', { requestId, reason: 'no longer needed' })),
   ),
-  cancelling('over-http', 'a cancelled request lets go of its exchange, and the session goes on').by(
+  cancelling('over-http', 'a cancelled request ends its exchange, and the session stays open').by(
     { revisions: sessions, carriers: ['http'], needs },
     x =>
       letGoOf(x, async requestId => {
@@ -95,7 +95,7 @@ export const cancellationScenarios: readonly Scenario[] = [
         x.expect(status === 202, `the notification must be answered with HTTP status 202, not ${status}`)
       }),
   ),
-  cancelling('hang-up MCP basic/transports#disconnection', 'hanging up on a request does no harm to the next').by(
+  cancelling('hang-up MCP basic/transports#disconnection', 'closing the connection of one request does not affect the next').by(
     { carriers: ['http'], needs },
     async x => {
       const begun = x.begin('slow_compute', { args: { seconds: 20 }, ms: 15_000 })
@@ -140,7 +140,7 @@ const loggedAt = (level?: string) =>
 
 const areMessages: Expectations<readonly Frame[]> = {
   'there must be log messages': messages => messages.length > 0,
-  'every log message must be whole': messages =>
+  'every log message must be complete': messages =>
     firstFault(messages.map(paramsOf), params => {
       if (!fitsPattern({ level: is.oneOf(...levels) }, params)) return 'the level of a log message must be one of the eight'
       if (params.data === undefined) return 'a log message must have data'
@@ -174,7 +174,7 @@ export const loggingScenarios: readonly Scenario[] = [
     loggedAt('debug').expect(areMessages),
   ]),
   requestLogging('request-without-level', 'a request that names no level gets no log messages').by(fresh, [
-    loggedAt().expect({ 'no log message must be sent to who asked for none': messages => messages.length === 0 }),
+    loggedAt().expect({ 'no log message must be sent to a client that requested none': messages => messages.length === 0 }),
   ]),
   requestLogging('request-high-level', 'a request gets no log messages below the level it named').by(fresh, [
     loggedAt('emergency').expect({ 'no log message below the level must be sent': messages => messages.length === 0 }),

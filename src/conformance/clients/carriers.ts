@@ -258,7 +258,7 @@ function trapped(log: MessageLog): Answer {
 function answerer(options: HttpOptions): Answer {
   const { log, play, carrier, revision, server, take } = options
   const pair = carrier === 'sse'
-  const listens = play.deaf !== true && (pair || !isStateless(revision))
+  const listens = play.inputClosed !== true && (pair || !isStateless(revision))
   let before: ReturnType<NonNullable<Play['http']>> | undefined
   return (request, response, body, line, streams) => {
     const http = headOf(request)

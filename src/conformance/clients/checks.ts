@@ -128,7 +128,10 @@ export function declares(path: string): ClientNeed {
 }
 
 /** Needs that the client says what came of its steps. */
-export const hasReport: ClientNeed = requires(seen => seen.reported.size > 0, 'the client does not report what came of its steps')
+export const hasReport: ClientNeed = requires(
+  seen => seen.reported.size > 0,
+  'the client does not report the results of its steps',
+)
 
 /** What a request says under the key of an extension. */
 export function under(message: Pick<LoggedMessage, 'meta'> | undefined, extension: string): Json {

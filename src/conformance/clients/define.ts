@@ -6,7 +6,7 @@
  * const row = clientTable('client/lists/', { revisions: official })
  *
  * export const lists = [
- *   row('endless MCP server/utilities/pagination', 'A list that gives the same cursor for ever is given up').by(endless, {
+ *   row('endless MCP server/utilities/pagination', 'A list that repeats the same cursor endlessly is abandoned').by(endless, {
  *     'The client was still asking after 2,000 pages': seen => seen.requests('tools/list').length < 2_000,
  *   }),
  * ]
@@ -21,16 +21,17 @@ import { requires } from './checks.ts'
 import type { LoggedMessage, Observation } from './log.ts'
 import { type Play, textResult } from './play.ts'
 
-/** A scenario for a client or a host: what a play must have shown. */
+/** A scenario for a client or a host: what a play must show. */
 export interface ClientScenario extends Heading {
+  /** The run that the scenario looks at. */
   readonly play: Play
-  /** Why this client cannot be judged by it, as it declares itself; undefined: it can. */
+  /** Returns why the scenario does not apply to this client. Undefined: it applies. */
   readonly needs?: ClientNeed
-  /** Throws `Failed` where the client is wrong, `Skipped` where there is nothing to judge. */
+  /** Throws `Failed` if the client is wrong, `Skipped` if there is nothing to judge. */
   readonly check: (seen: Observation, judging: Judging) => void
 }
 
-/** Why a scenario cannot be judged on what was seen; undefined: it can. */
+/** Returns why a scenario does not apply. Undefined: it applies. */
 export type ClientNeed = (seen: Observation) => string | undefined
 
 /** What a row, or all rows of a table, are given. */

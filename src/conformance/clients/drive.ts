@@ -8,39 +8,47 @@ import type { ClientTarget, ScriptedServer } from './server.ts'
 
 /** A client that is a program. */
 export interface ClientCommand {
-  /** A command line, split at blanks (quotes keep words together), or its words. */
+  /** A command line, split at spaces (quotes keep words together), or its words. */
   readonly command: string | readonly string[]
+  /** The working directory. Default: that of this process. */
   readonly cwd?: string
+  /** Further environment variables. */
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** What a client is told beside the target. */
+/** What a client is given in addition to the target. */
 export interface Told {
   /** The name of the play. */
   readonly scenario: string
-  /** The version to speak; undefined: it finds out by itself. */
+  /** The revision to speak. Undefined: the client finds out. */
   readonly version: string | undefined
+  /** The carrier to connect by. */
   readonly carrier: Carrier
   /** What to do and to answer. */
   readonly context: Pick<Play, 'steps' | 'answers' | 'report'> & {
+    /** The name of the scenario. */
     readonly name: string
-    /** Where it is to sign in for itself: under the names that the official suite has for them. */
+    /** The client id, if the client signs in for itself. The official suite uses the same name. */
     readonly client_id?: string
+    /** The secret of that client. */
     readonly client_secret?: string
   }
+  /** Aborted when the time of the run is over. */
   readonly signal: AbortSignal
 }
 
-/** A client in this process: it resolves when it has done its steps. */
+/** A client in this process. Resolves when it has done its steps. */
 export type ClientFunction = (target: ClientTarget, told: Told) => Promise<void>
-/** What can be judged as a client or a host. */
+/** A client or host that can be judged. */
 export type ClientUnderTest = ClientCommand | ClientFunction
 
-/** How it ended. */
+/** How a client ended. */
 export interface ClientEnd {
+  /** Whether the client was stopped because its time was over. */
   readonly timedOut: boolean
-  /** Of a process; undefined: a function, or a signal ended it. */
+  /** The exit code of a process. Undefined for functions, or if a signal ended it. */
   readonly code?: number | undefined
+  /** The error of a function, or the last lines of a program's standard error. */
   readonly error?: string
 }
 

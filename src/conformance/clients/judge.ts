@@ -24,21 +24,23 @@ import { Observation } from './log.ts'
 import type { Play } from './play.ts'
 import { openServer } from './server.ts'
 
-/** How a client or a host is judged. */
+/** Options of `judgeClient` and `judgeHost`. */
 export interface JudgeClientOptions {
-  /** Default: all seven. One that is named here and not spoken is a failure; else it is skipped. */
+  /** The revisions to judge. A revision that is named here and not spoken is a failure, otherwise it is skipped. Default: all seven. */
   readonly revisions?: readonly RevisionId[]
-  /** Default: `http`, where a revision has it, else the old pair; for functions `stdio` too. */
+  /** The carriers to judge. Default: `http`, or `sse` for revisions without it; for functions `stdio` too. */
   readonly carriers?: readonly Carrier[]
-  /** Only scenarios whose id or statement fits. */
+  /** Only scenarios whose id or statement matches. Default: all. */
   readonly only?: RegExp
-  /** Plays at the same time. Default 4. */
+  /** Plays that run at the same time. Default 4. */
   readonly parallel?: number
-  /** Default: all of the kit. */
+  /** The scenarios. Default: all of the kit. */
   readonly scenarios?: readonly ClientScenario[]
-  /** Called with each result as soon as it is there. */
+  /** Called with each result as soon as it is known. */
   onResult?(result: Result): void
+  /** Stops the run. */
   readonly signal?: AbortSignal
+  /** Supplies the time of the report. Default: the system clock. */
   readonly now?: () => Date
 }
 
@@ -143,8 +145,8 @@ function notSpoken({ revisions, role }: Trial, cell: Cell, seen: Observation): R
     title: `The ${role} speaks ${cell.revision} over ${cell.carrier}`,
     proves: [],
   }
-  const why = seen.end.error ?? (seen.end.timedOut ? 'it had to be ended' : 'it left')
-  const message = `It asked for nothing after its opening: ${why}`
+  const why = seen.end.error ?? (seen.end.timedOut ? 'it was killed' : 'it ended')
+  const message = `The client sent no request after the handshake: ${why}`
   return resultOf(
     scenario,
     cell,
@@ -174,7 +176,7 @@ function judged(scenario: ClientScenario, cell: Cell, shown: Shown): Result {
     return result('error', words(error))
   }
   if (seen.end.timedOut)
-    return result('failed', 'The client did not come to an end and had to be ended', seen.log.messages.slice(-4).map(frameOf))
+    return result('failed', 'The client did not end and was killed', seen.log.messages.slice(-4).map(frameOf))
   return result('passed', remarks.join('; '))
 }
 
@@ -189,7 +191,7 @@ function told({ onResult }: Trial, result: Result): Result {
 
 // ── For clients: everything they are judged by, and the judge.
 
-/** What every client is judged by, as far as it declares what that is about. */
+/** The scenarios for clients. Each applies if the client declares what it is about. */
 export const clientScenarios: readonly ClientScenario[] = [
   ...runScenarios,
   ...listScenarios,
@@ -204,9 +206,8 @@ export const clientScenarios: readonly ClientScenario[] = [
 ]
 
 /**
- * Judges a client: a command that gets the address of a scripted server as its last word, or a function that gets it as its
- * argument. It is started once for each play.
- *
+ * Judges a client against scripted servers: a command that gets the address as its last argument, or a function. The client is
+ * started once for each play.
  * @example const report = await judgeClient({ command: 'node my-client.js' })
  */
 export function judgeClient(client: ClientUnderTest, options: JudgeClientOptions = {}): Promise<Report> {
@@ -215,12 +216,11 @@ export function judgeClient(client: ClientUnderTest, options: JudgeClientOptions
 
 // ── For hosts of MCP Live: everything they are judged by, and the judge.
 
-/** What every host is judged by. */
+/** The scenarios for hosts of MCP Live. */
 export const hostScenarios: readonly ClientScenario[] = [...openingScenarios, ...requestScenarios, ...inferenceScenarios]
 
 /**
- * Judges a host of MCP Live by a live server that is written by hand: a command that gets its address, or a function.
- *
+ * Judges a host of MCP Live against scripted servers: a command that gets the address as its last argument, or a function.
  * @example const report = await judgeHost({ command: 'node my-host.js' })
  */
 export function judgeHost(host: ClientUnderTest, options: JudgeClientOptions = {}): Promise<Report> {

@@ -5,25 +5,36 @@ import { isStateless } from '../wire/envelope.ts'
 import type { LoggedMessage, MessageLog } from './log.ts'
 import type { Served } from './play.ts'
 
-/** The way back of one message. */
+/** The way back for one message. */
 export interface ReplyChannel {
+  /** The number of the connection or HTTP exchange. */
   readonly line: number
-  /** Something before the answer; over HTTP it makes the answer a stream. */
+  /** Sends something before the answer. Over HTTP the response becomes a stream. */
   write(text: string): void
-  /** The answer, or with nothing an acknowledgement. */
-  finish(text?: string, more?: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> }): void
-  /** Ends without an answer, as a broken connection does. */
+  /** Sends the answer, or without a text an acknowledgement. */
+  finish(
+    text?: string,
+    more?: {
+      /** The HTTP status. Default 200 with a text, else 202. */
+      readonly status?: number
+      /** Further response headers. */
+      readonly headers?: Readonly<Record<string, string>>
+    },
+  ): void
+  /** Ends without an answer, like a broken connection. */
   cut(): void
-  /** Over HTTP: writes on the stream of the answer as it is, to say ids and retry times. */
+  /** Over HTTP: writes raw text to the response stream, for example event ids and retry times. */
   stream?(text: string): void
 }
 
 /** Given instead of a result: no answer. */
 export const noAnswer = Symbol('no answer')
 
-/** Served or thrown instead of a result: a JSON-RPC error. */
+/** A JSON-RPC error, to return or throw instead of a result. */
 export class Refusal extends Error {
+  /** The error object of the response. */
   readonly body: Json
+  /** The HTTP status of the response. Undefined: that of the revision. */
   readonly status: number | undefined
 
   constructor(code: number, message: string, data?: unknown, status?: number) {
@@ -33,26 +44,39 @@ export class Refusal extends Error {
   }
 }
 
-/** What the server asks of its client, by the keys of the answers. */
-export type Questions = Readonly<Record<string, { readonly method: string; readonly params?: Json }>>
+/** Questions of the server to its client, by the keys of the answers. */
+export type Questions = Readonly<
+  Record<
+    string,
+    {
+      /** The method of the question, for example `elicitation/create`. */
+      readonly method: string
+      /** The params of the question. */
+      readonly params?: Json
+    }
+  >
+>
 
 /** A request of the client while it is answered. */
 export interface ClientRequest extends Pick<LoggedMessage, 'id' | 'params' | 'meta' | 'args'> {
+  /** All messages of the play so far. */
   readonly log: MessageLog
+  /** The revision of the play. */
   readonly revision: RevisionId
+  /** Sends the answer. */
   readonly reply: ReplyChannel
-  /** A notification on the line of this request. */
+  /** Sends a notification on the line of this request. */
   tell(method: string, params: Json): void
-  /** A request to the client on the line of this request; undefined: no answer in time. */
+  /** Sends a request to the client on the line of this request. Undefined if there is no answer in time. */
   ask(method: string, params: Json | undefined, id?: unknown): Promise<Json | undefined>
   /**
-   * Asks the client: by requests where the wire has them, else inside a result, to which the client comes back with another call.
-   * Gives the answers by their keys; what is missing was not answered.
+   * Asks the client: by requests, or in revisions without them in a result, after which the client calls again. Returns the
+   * answers by key; a missing one was not given.
    */
   questions(asked: Questions, state?: string): Promise<Json>
 }
 
-/** Gives the result, `noAnswer`, or throws a `Refusal`. */
+/** Answers a request: returns the result or `noAnswer`, or throws a `Refusal`. */
 export type Handler = (request: ClientRequest) => unknown
 
 /** Thrown by `questions` where they travel inside a result. */
@@ -67,7 +91,7 @@ interface ScriptOptions {
   readonly log: MessageLog
   readonly revision: RevisionId
   /** How long an answer of the client is waited for. */
-  readonly patienceMs: number
+  readonly waitMs: number
 }
 
 const CACHEABLE = new Set([
@@ -151,10 +175,10 @@ export class Script {
     params: Json | undefined,
     id: unknown = `ask-${++this.#asked}`,
   ): Promise<Json | undefined> {
-    const { log, patienceMs } = this.#options
+    const { log, waitMs } = this.#options
     reply.write(JSON.stringify({ jsonrpc: '2.0', id, method, ...(params === undefined ? {} : { params }) }))
     const answers = (one: LoggedMessage): boolean => one.from === 'client' && one.id === id && one.method === undefined
-    return (await log.until(() => log.messages.find(answers), patienceMs))?.frame
+    return (await log.until(() => log.messages.find(answers), waitMs))?.frame
   }
 
   async #questions(request: ClientRequest, asked: Questions, state?: string): Promise<Json> {

@@ -7,35 +7,50 @@ import { MessageLog } from './log.ts'
 import { type Play, type Served, testTool, textResult } from './play.ts'
 import { Refusal, Script } from './script.ts'
 
-/** What a client is given to connect to. */
-export type ClientTarget = string | { readonly command: string; readonly args: readonly string[] } | Connection
+/** What a client connects to: a URL, a command, or a connection. */
+export type ClientTarget =
+  | string
+  | {
+      /** The program to start. */
+      readonly command: string
+      /** The arguments of the program. */
+      readonly args: readonly string[]
+    }
+  | Connection
 
-/** Where a scripted server is reached, on whichever carrier. */
+/** The address of a scripted server. */
 export interface Listener {
+  /** The address or command to which the client connects. */
   readonly target: ClientTarget
-  /** Where it can be reached by HTTP, for addresses that a client must not visit. */
+  /** Its HTTP origin, for addresses that a client must not visit. */
   readonly origin: string
   /** Sends something unasked; false: there is nobody to hear it. */
   unasked(text: string): boolean
   /** Resolves when what the client has sent is read. */
   quiet(ms: number): Promise<void>
+  /** Closes the listener and its connections. */
   close(): Promise<void>
 }
 
-/** What plays and the judge see of it. */
+/** A scripted server, as plays see it. */
 export interface ScriptedServer extends Pick<Listener, 'target' | 'origin' | 'close'> {
+  /** The play that the server follows. */
   readonly play: Play
+  /** The revision that the server speaks. */
   readonly revision: RevisionId
-  /** What the revision calls itself. */
+  /** The version string of the revision on the wire. */
   readonly wire: string
+  /** The carrier on which it is reached. */
   readonly carrier: Carrier
+  /** All messages of the play so far. */
   readonly log: MessageLog
-  /** Sends a message unasked; false: there is nobody to hear it. */
+  /** Sends an unsolicited message. False if nobody receives it. */
   unasked(message: Json): boolean
-  /** A request unasked. */
+  /** Sends an unsolicited request, and resolves with its answer. */
   ask(method: string, params: Json | undefined, id?: unknown): Promise<Json | undefined>
-  /** What went wrong in the script itself. */
+  /** Errors in the script itself. */
   readonly faults: readonly unknown[]
+  /** Resolves when everything that the client has sent was read. */
   quiet(): Promise<void>
 }
 
@@ -44,7 +59,7 @@ const QUIET_MS = 500
 /** The client may come as soon as it resolves. */
 export async function openServer(play: Play, revision: RevisionId, carrier: Carrier): Promise<ScriptedServer> {
   const log = new MessageLog()
-  const script = new Script({ log, revision, patienceMs: play.patienceMs ?? 2_000 })
+  const script = new Script({ log, revision, waitMs: play.waitMs ?? 2_000 })
   const faults: unknown[] = []
   const fault = (error: unknown): void => {
     faults.push(error)

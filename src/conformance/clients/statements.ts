@@ -14,17 +14,17 @@ const seen: readonly string[] = [
 ]
 
 const hidden: Readonly<Record<string, string>> = {
-  'E2-8': 'How a suggestion is shown to a user is not on the wire',
-  'E3-6': 'The shortest of these waits is 10 s; a play that waits so long for nothing would be paid by everybody',
-  'E5-20': 'A saga spans several servers, and its log lies with the client: one scripted server sees neither',
-  'E7-6': 'What a client makes of an origin that nobody named stays in it',
-  'E7-8': 'How a claim is labelled for a user is not on the wire',
-  'E13-3': 'Which registries a client asks is between it and them',
-  'E13-4': 'Whether a recommendation is marked as untrusted is shown to the user alone',
-  'E13-6': 'Addresses that a registry names are visited, or not, elsewhere than at the server that is played',
-  'L10.8-1': 'The order of what several servers inject stands in the prompt, which no server sees',
-  'L13.2-1': 'The log of a host is its own',
-  'L13.3-1': 'What a failed hook leaves for the user to see is not told to servers',
+  'E2-8': 'How a suggestion is shown to a user is not visible in messages',
+  'E3-6': 'The shortest of these waits is 10 s, which would slow down every run',
+  'E5-20': 'A saga spans several servers, and its log is in the client: one scripted server sees neither',
+  'E7-6': 'What a client does with an unnamed origin is not visible in messages',
+  'E7-8': 'How a claim is labelled for a user is not visible in messages',
+  'E13-3': 'Which registries a client asks is not visible to this server',
+  'E13-4': 'Whether a recommendation is marked as untrusted is visible only to the user',
+  'E13-6': 'Visits to addresses that a registry names do not reach the scripted server',
+  'L10.8-1': 'The order of injections of several servers is in the prompt, which no server sees',
+  'L13.2-1': 'The log of a host is not visible in messages',
+  'L13.3-1': 'What a failed hook shows the user is not visible to servers',
 }
 
 /** By id: all that speak of clients or hosts. */

@@ -6,18 +6,18 @@ import { extensionTable } from '../define.ts'
 import { type Expectations, firstFault, fitsPattern, is, listIn, objectIn, objectsIn, orSkip } from '../expectations.ts'
 import { brings, extensionId, isPlain, saidOf } from '../said.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callTool, keyed, type Scene, step, type TableStep } from '../steps.ts'
+import { callTool, keyed, type ScenarioContext, step, type TableStep } from '../steps.ts'
 import { bringing, type Finder, toolThat } from '../tools.ts'
 import { httpCall } from '../wire/http-call.ts'
 import { beginning, ending, within } from './idempotency.ts'
 
 const row = extensionTable('data-references')
 
-const giving = bringing('reference')
-const importing = toolThat('takes over references (import_from_ref)', tool => tool.name === 'import_from_ref' && isPlain(tool))
+const referenceTool = bringing('reference')
+const importing = toolThat('imports references (import_from_ref)', tool => tool.name === 'import_from_ref' && isPlain(tool))
 const undone = toolThat(
-  'gives a reference and names a compensation',
-  tool => isRecord(saidOf(tool, 'transactions').compensation) && giving.find({ tools: [tool] } as never) !== undefined,
+  'returns a reference and names a compensation',
+  tool => isRecord(saidOf(tool, 'transactions').compensation) && referenceTool.find({ tools: [tool] } as never) !== undefined,
 )
 
 interface Given {
@@ -28,15 +28,15 @@ interface Given {
 }
 
 /** Calls for a reference. */
-async function given(x: Scene, tool: Finder = giving, say: Json = {}): Promise<Given> {
+async function given(x: ScenarioContext, tool: Finder = referenceTool, say: Json = {}): Promise<Given> {
   const called = await x.call(tool, { say })
-  x.made(called, 'A call that gives a reference')
+  x.made(called, 'A call that returns a reference')
   const key = extensionId('data-references')
   const found = objectsIn(called.result, 'content').find(one => objectIn(one, '_meta')[key] !== undefined)
   const block = x.object(found, 'No block of the result has a data reference')
-  const reference = x.object(objectIn(block, '_meta')[key], 'The data reference is no object')
-  if (reference.access_url === undefined) return x.leave('The server is not reachable for contents here')
-  return { called, block, reference, url: x.text(reference.access_url, 'access_url is no text') }
+  const reference = x.object(objectIn(block, '_meta')[key], 'The data reference is not an object')
+  if (reference.access_url === undefined) return x.leave('The contents of the server cannot be reached from here')
+  return { called, block, reference, url: x.text(reference.access_url, 'access_url is not a string') }
 }
 
 const get = (url: string, method = 'GET', headers: Record<string, string> = {}) =>
@@ -48,26 +48,26 @@ interface Imported {
   readonly code: unknown
 }
 
-async function imported(x: Scene, reference: Json, say: Json = {}): Promise<Imported> {
+async function imported(x: ScenarioContext, reference: Json, say: Json = {}): Promise<Imported> {
   const called = await x.call(importing, { args: { reference }, say })
   const { status, error } = objectIn(called.result, 'structuredContent')
   return { called, status, code: (isRecord(error) ? error : called.problem).code }
 }
 
 /** Takes over what the server has given itself, but for a change, and holds expectations against that. */
-function takingOver(change: Json, expected: Expectations<Imported, Scene>): TableStep {
+function takingOver(change: Json, expected: Expectations<Imported, ScenarioContext>): TableStep {
   return step(
     async x => {
       const { reference } = await given(x)
       return imported(x, { ...reference, ...change })
     },
-    giving,
+    referenceTool,
     importing,
   ).expect(expected)
 }
 
-const itsOwn: Expectations<Imported, Scene> = {
-  'The server does not take over its own contents': orSkip(({ code }) => code !== 'PERMISSION_DENIED'),
+const itsOwn: Expectations<Imported, ScenarioContext> = {
+  'The server does not import its own contents': orSkip(({ code }) => code !== 'PERMISSION_DENIED'),
 }
 
 const elsewhere = [
@@ -83,7 +83,7 @@ function foreign(access_url: string): TableStep {
   const checksum = { algorithm: 'sha256', value: '0'.repeat(64) }
   const facts = { ref_id: 'r', origin_server: 'elsewhere', mime_type: 'text/plain', size_bytes: 1, access_url, checksum }
   return step(x => imported(x, facts), importing).expect({
-    [`${access_url} was taken`]: ({ status, called }) =>
+    [`${access_url} was accepted`]: ({ status, called }) =>
       status !== 'imported' && status !== 'pending' && (called.isError || called.code !== undefined),
     [`${access_url} was not refused by rule`]: ({ code }, _, says) =>
       code === 'PERMISSION_DENIED' || code === 'INVALID_INPUT' || `${says} (got ${String(code)})`,
@@ -92,14 +92,14 @@ function foreign(access_url: string): TableStep {
 
 /** E9: data that are given by reference. */
 export const references: readonly Scenario[] = [
-  row('E9-1', 'A content by reference is not in the result, and what a model is shown has no address that lets in').by(
-    giving,
+  row('E9-1', 'Content by reference is not in the result, and what a model sees contains no signed address').by(
+    referenceTool,
     async x => {
       const { called, block, reference, url } = await given(x)
       const { body } = await get(url)
       const { _meta, ...shown } = block
       const hidden = block.type === 'resource_link' && !JSON.stringify(shown).includes(new URL(url).search)
-      x.expect(hidden, 'The block is no resource_link, or shows the signed address')
+      x.expect(hidden, 'The block is not a resource_link, or shows the signed address')
       const away = body.length > 0 && !JSON.stringify(called.result).includes(body.slice(0, 64))
       x.expect(away, 'The content itself is in the result')
       const sums = objectsIn(isRecord(reference.checksum) ? [reference.checksum] : reference.checksum)
@@ -112,7 +112,7 @@ export const references: readonly Scenario[] = [
       x.expect(fitsPattern(facts, reference), 'size_bytes is wrong, or ref_id or mime_type is missing')
     },
   ),
-  row('E9-2', 'An address is good for its method and as it is; all else is 403').by(giving, async x => {
+  row('E9-2', 'An address is valid for its method and unchanged; anything else is 403').by(referenceTool, async x => {
     const { url } = await given(x)
     const other = await given(x)
     x.expect((await get(url)).status === 200, 'The address does not give the content', [])
@@ -129,56 +129,54 @@ export const references: readonly Scenario[] = [
       x.expect(status === 403, `${method} of an address that was changed gives ${status}, not 403`, [])
     }
   }),
-  row('E9-3', 'Parts of a content are given by Range').by(giving, async x => {
+  row('E9-3', 'Range requests return parts of the content').by(referenceTool, async x => {
     const { url } = await given(x)
     const whole = await get(url)
     const part = await get(url, 'GET', { range: 'bytes=2-5' })
     const right = part.status === 206 && part.body === whole.body.slice(2, 6)
     x.expect(right, 'Range: bytes=2-5 does not give those bytes with 206', [])
   }),
-  row('E9-4', 'What is not what was announced is not imported').by([
-    takingOver({}, { ...itsOwn, 'A content as announced was not imported': ({ status }) => status === 'imported' }),
+  row('E9-4', 'Content that differs from its announcement is not imported').by([
+    takingOver({}, { ...itsOwn, 'Content as announced was not imported': ({ status }) => status === 'imported' }),
     takingOver(
       { checksum: { algorithm: 'sha256', value: '0'.repeat(64) } },
       {
-        'Another checksum is not failed with CHECKSUM_MISMATCH': ({ status, code }) =>
+        'Another checksum does not fail with CHECKSUM_MISMATCH': ({ status, code }) =>
           status === 'failed' && code === 'CHECKSUM_MISMATCH',
       },
     ),
     takingOver({ size_bytes: 3 }, { 'Another size was imported': ({ status }) => status === 'failed' }),
     takingOver(
       { checksum: { algorithm: 'md5', value: '0'.repeat(32) } },
-      { 'md5 alone was good enough': ({ status }) => status !== 'imported' },
+      { 'md5 alone was accepted': ({ status }) => status !== 'imported' },
     ),
   ]),
-  row('E9-5', 'Contents are fetched only from where that was allowed, and never from private addresses').by(
-    elsewhere.map(foreign),
-  ),
-  row('E9-6 X3', 'When the step that gave it is taken back, a reference is dead').by(['transactions', undone], async x => {
+  row('E9-5', 'Contents are fetched only from allowed addresses, and never from private ones').by(elsewhere.map(foreign)),
+  row('E9-6 X3', 'A reference is invalid after its step was rolled back').by(['transactions', undone], async x => {
     await beginning().run(x)
     const { url } = await given(x, undone, within(x).say)
     x.expect((await get(url)).status === 200, 'The address does not give the content', [])
     await ending('rollback').expect({ 'transaction/rollback': isMade }).run(x)
     const { status } = await get(url)
-    x.expect(status === 403, `The address of what was taken back gives ${status}, not 403`, [])
+    x.expect(status === 403, `The address of rolled back content returns ${status}, not 403`, [])
   }),
-  row('E9-7', 'What is announced to be larger than the server takes is refused').by([
+  row('E9-7', 'Content that is announced as larger than the limit of the server is refused').by([
     takingOver(
       { size_bytes: 2 ** 50 },
       {
         ...itsOwn,
-        'A content of a pebibyte is not refused by PAYLOAD_TOO_LARGE': ({ code }) => code === 'PAYLOAD_TOO_LARGE',
+        'Content of one pebibyte is not refused with PAYLOAD_TOO_LARGE': ({ code }) => code === 'PAYLOAD_TOO_LARGE',
       },
     ),
   ]),
-  row('E9-8', 'An import under a key is made once').by(['idempotency', giving, importing], async x => {
+  row('E9-8', 'An import under an idempotency key runs once').by(['idempotency', referenceTool, importing], async x => {
     const { reference } = await given(x)
     const { say = {} } = keyed(x)
     const first = await imported(x, reference, say)
-    if (first.code === 'PERMISSION_DENIED') return x.leave('The server does not take over its own contents')
+    if (first.code === 'PERMISSION_DENIED') return x.leave('The server does not import its own contents')
     const again = await imported(x, reference, say)
     const replayed = again.called.member('idempotency').was_replay === true
-    x.expect(first.status === 'imported' && again.status === 'imported' && replayed, 'A repeated import is no replay')
+    x.expect(first.status === 'imported' && again.status === 'imported' && replayed, 'A repeated import is not a replay')
   }),
 ]
 
@@ -196,9 +194,9 @@ const takesPictures = (tool: Json): boolean => {
   return isPlain(tool) && named && slotOf(tool) !== undefined
 }
 const mostOf = (tool: Json) => Number(saidOf(tool, 'media').max_input_size_bytes)
-const pictures = toolThat('takes pictures', tool => takesPictures(tool) && !brings(tool, 'media:unannounced'))
-const strict = toolThat('takes pictures and is strict', tool => takesPictures(tool) && saidOf(tool, 'media').strict === true)
-const sized = toolThat('takes pictures of at most 64 KiB', tool => takesPictures(tool) && mostOf(tool) <= 65_536)
+const pictures = toolThat('accepts images', tool => takesPictures(tool) && !brings(tool, 'media:unannounced'))
+const strict = toolThat('accepts images and is strict', tool => takesPictures(tool) && saidOf(tool, 'media').strict === true)
+const sized = toolThat('accepts images of at most 64 KiB', tool => takesPictures(tool) && mostOf(tool) <= 65_536)
 const unannounced = bringing('media:unannounced')
 
 /** The argument that is an object with `mimeType` and `data`. */
@@ -212,7 +210,7 @@ function slotOf(tool: Json): string | undefined {
 
 /** Calls a tool with a picture, or what is said to be one. */
 const sending = (finder: Finder, mimeType: string, data: string | ((tool: Json) => string)) =>
-  callTool(finder, ({ tool }: Scene) => {
+  callTool(finder, ({ tool }: ScenarioContext) => {
     const { args, listed } = tool(finder)
     const bytes = typeof data === 'string' ? data : data(listed)
     return { args: { ...args, [String(slotOf(listed))]: { mimeType, data: bytes } } }
@@ -222,25 +220,25 @@ const tooLarge = (tool: Json) => '!'.repeat(Math.ceil(((mostOf(tool) + 64) * 4) 
 
 /** E10: media of tools. */
 export const media: readonly Scenario[] = [
-  mediaRow('E10-1', 'More than a tool takes is refused, by its length alone').by([
-    sending(sized, 'image/png', tooLarge).expect({ 'A picture that is too large': isRefusedBy('PAYLOAD_TOO_LARGE') }),
+  mediaRow('E10-1', 'Media larger than the limit of the tool are refused by their length').by([
+    sending(sized, 'image/png', tooLarge).expect({ 'An image that is too large': isRefusedBy('PAYLOAD_TOO_LARGE') }),
   ]),
   mediaRow('E10-3', 'A strict tool refuses a type that it does not announce').by([
     sending(strict, 'application/pdf', 'JVBERi0xLjQK').expect({ 'A type that is not announced': isRefusedBy('INVALID_INPUT') }),
   ]),
-  mediaRow('E10-4', 'A page that says it is a picture is refused').by([
+  mediaRow('E10-4', 'HTML that is declared as an image is refused').by([
     sending(pictures, 'image/png', html).expect({ 'A type that the first bytes contradict': isRefusedBy('INVALID_INPUT') }),
   ]),
   mediaRow('E10-5', 'Types match without regard to case and parameters, and wildcards match').by(
     ['image/png', 'IMAGE/PNG', 'image/png; charset=binary'].map(type =>
-      sending(pictures, type, png).expect({ [`A picture of the type ${type}`]: isMade }),
+      sending(pictures, type, png).expect({ [`An image of the type ${type}`]: isMade }),
     ),
   ),
-  mediaRow('E10-6', 'A result of a type that is not announced is given, with a warning').by([
+  mediaRow('E10-6', 'A result of an unannounced type is returned with a warning').by([
     sending(unannounced, 'image/png', png).expect({
       'A call whose result is of another type': isMade,
-      'The result was not given': ({ result }) => objectsIn(result, 'content').length > 0,
-      'There is no warning of a type that is not announced': it => objectsIn(it.member('media'), 'warnings').length > 0,
+      'The result was not returned': ({ result }) => objectsIn(result, 'content').length > 0,
+      'The result has no warning about the unannounced type': it => objectsIn(it.member('media'), 'warnings').length > 0,
     }),
   ]),
 ]
@@ -261,9 +259,9 @@ function records(called: PeerAnswer): readonly Json[] {
 
 function faultOfSource({ source, location, retrieved_at: retrieved, confidence }: Json): string | undefined {
   if (!is.word(source)) return 'source is missing'
-  if (!is.optional(isRecord)(location)) return 'location is no object'
-  if (!is.optional(is.time)(retrieved)) return 'retrieved_at is no time'
-  return is.optional(is.oneOf(...confidences))(confidence) ? undefined : `confidence is none of ${confidences.join(', ')}`
+  if (!is.optional(isRecord)(location)) return 'location is not an object'
+  if (!is.optional(is.time)(retrieved)) return 'retrieved_at is not a time'
+  return is.optional(is.oneOf(...confidences))(confidence) ? undefined : `confidence is not one of ${confidences.join(', ')}`
 }
 
 const stampOf = (called: PeerAnswer): Json =>
@@ -279,7 +277,7 @@ export const provenance: readonly Scenario[] = [
     callTool(many).expect({
       'A call that names its sources': isMade,
       'The result is wrapped: it has no content': ({ result }) => listIn(result, 'content').length > 0,
-      'Several sources are no list': it => records(it).length >= 2,
+      'Several sources are not a list': it => records(it).length >= 2,
       'A source does not fit its schema': it => {
         const blocks = objectsIn(it.result, 'content').map(block => objectIn(block, '_meta')[extensionId('provenance')])
         const all = [...records(it), ...blocks.filter(isRecord)]
@@ -293,26 +291,26 @@ export const provenance: readonly Scenario[] = [
   sourceRow('E7-3', 'A repeated call keeps the time at which its sources were read').by('idempotency', [
     callTool(many, keyed),
     callTool(many, keyed).expect({
-      'The repetition is no replay': isReplay,
+      'The repetition is not a replay': isReplay,
       'A replay has another retrieved_at': (it, { was }) =>
         timesOf(was(0)) === timesOf(it) && records(was(0)).some(record => is.time(record.retrieved_at)),
     }),
   ]),
-  sourceRow('E7-4', 'The runtime says itself which tool of which server made a result, in which operation').by([
+  sourceRow('E7-4', 'The runtime adds which tool of which server made a result, in which operation').by([
     callTool(many),
     callTool(many).expect({
       'The stamp does not name server, tool and operation': (it, { was, bench, tool }) =>
         [was(0), it].every(called =>
           fitsPattern({ server: bench.peer.name, tool: tool(many).name, operation_id: is.string }, stampOf(called)),
         ),
-      'Two calls have one operation_id': (it, { was }) => stampOf(was(0)).operation_id !== stampOf(it).operation_id,
+      'Two calls have the same operation_id': (it, { was }) => stampOf(was(0)).operation_id !== stampOf(it).operation_id,
     }),
   ]),
   sourceRow('E7-7', 'Sources take at most 16 KiB of a result; what is left out is counted').by([
     callTool(large).expect({
       'The sources of a result take more than 16 KiB': it =>
         it.said('provenance') !== undefined && Buffer.byteLength(JSON.stringify(it.said('provenance'))) <= 16 * 1024,
-      'Nothing says that sources were left out': ({ result }) =>
+      'The result does not say that sources were left out': ({ result }) =>
         /dropped|omitted|left_out|truncated/.test(JSON.stringify(result._meta)),
     }),
   ]),

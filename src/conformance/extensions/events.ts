@@ -5,7 +5,7 @@ import { extensionTable } from '../define.ts'
 import { fitsPattern, is, listIn, objectIn, objectsIn } from '../expectations.ts'
 import { broughtBy, extensionId, isPlain, saidOf } from '../said.ts'
 import type { Advertised, Frame, Json, Scenario } from '../scenario.ts'
-import { newKey, type Scene } from '../steps.ts'
+import { newKey, type ScenarioContext } from '../steps.ts'
 import { type Finder, toolThat } from '../tools.ts'
 import { holding, tokenIn } from './permissions.ts'
 
@@ -15,10 +15,10 @@ const row = extensionTable('events')
 const eventOf = (tool: Json): string | undefined => broughtBy(tool, 'event')
 const isGuarded = (tool: Json): boolean => eventOf(tool) !== undefined && listIn(saidOf(tool, 'conformance'), 'scopes').length > 0
 const emitting = toolThat(
-  'makes an event happen ("event:NAME", with its arguments as the payload)',
+  'causes an event ("event:NAME", with its arguments as the payload)',
   tool => isPlain(tool) && eventOf(tool) !== undefined && !isGuarded(tool),
 )
-const guarded = toolThat('makes an event happen that needs a scope', isGuarded)
+const guarded = toolThat('causes an event that requires a scope', isGuarded)
 
 interface Subscription {
   readonly response: Json
@@ -34,7 +34,7 @@ interface Subscription {
 }
 
 /** Subscribes by the wire's own way: a request, or a member of a listen. */
-async function subscribe(x: Scene, wish: Json, say: Json = {}): Promise<Subscription> {
+async function subscribe(x: ScenarioContext, wish: Json, say: Json = {}): Promise<Subscription> {
   const response = x.modern ? await listen(x, wish, say) : (await x.ask('event/subscribe', wish, { say })).result
   const id = String(response.subscription_id)
   const mine = (method: string): readonly Frame[] =>
@@ -58,7 +58,7 @@ async function subscribe(x: Scene, wish: Json, say: Json = {}): Promise<Subscrip
   }
 }
 
-async function listen({ peer }: Scene, wish: Json, say: Json): Promise<Json> {
+async function listen({ peer }: ScenarioContext, wish: Json, say: Json): Promise<Json> {
   const key = extensionId('events')
   const meta = Object.fromEntries(Object.entries(say).map(([name, value]) => [extensionId(name), value]))
   const { id } = peer.begin('subscriptions/listen', { notifications: { [key]: [wish] } }, { meta, ms: 30_000 })
@@ -69,16 +69,16 @@ async function listen({ peer }: Scene, wish: Json, say: Json): Promise<Json> {
   return objectsIn(value, 'params', 'notifications', key)[0] ?? {}
 }
 
-const wishFor = (x: Scene, more: Json = {}, tool: Finder = emitting): Json => ({
+const wishFor = (x: ScenarioContext, more: Json = {}, tool: Finder = emitting): Json => ({
   subscription_id: newKey(),
   events: [eventOf(x.tool(tool).listed)],
   ...more,
 })
 
-const schemaOf = (x: Scene, name: string): Json => objectIn(x.tool(emitting).listed, 'inputSchema', 'properties', name)
+const schemaOf = (x: ScenarioContext, name: string): Json => objectIn(x.tool(emitting).listed, 'inputSchema', 'properties', name)
 
 /** A member of the payload that can be told apart. */
-function fieldOf(x: Scene): { readonly name: string; readonly value: unknown; readonly other: unknown } {
+function fieldOf(x: ScenarioContext): { readonly name: string; readonly value: unknown; readonly other: unknown } {
   for (const [name, value] of Object.entries(x.tool(emitting).args)) {
     const choices = schemaOf(x, name).enum
     if (Array.isArray(choices) && choices.length > 1) return { name, value, other: choices.find(one => one !== value) }
@@ -88,7 +88,7 @@ function fieldOf(x: Scene): { readonly name: string; readonly value: unknown; re
 }
 
 /** Other scenarios may emit the same event: ours is marked by its payload. */
-function marked(x: Scene): { readonly args: Json; mine(event: Json): boolean } {
+function marked(x: ScenarioContext): { readonly args: Json; mine(event: Json): boolean } {
   const { args, listed } = x.tool(emitting)
   const mark = newKey()
   const properties = objectIn(listed, 'inputSchema', 'properties')
@@ -107,7 +107,7 @@ const given = { open: { fresh: true }, needs: [emitting] }
 const byOne = { ...given, needs: [emitting, callers] }
 const isDenied = ({ response }: Subscription): boolean => response.status === 'denied' && is.string(response.reason)
 const isActive = ({ response }: Subscription): boolean => response.status === 'active'
-const lastOf = (x: Scene, count: number): readonly Frame[] => x.peer.frames.slice(-count)
+const lastOf = (x: ScenarioContext, count: number): readonly Frame[] => x.peer.frames.slice(-count)
 
 /** E15: subscriptions, their events and their end. */
 export const events: readonly Scenario[] = [
@@ -122,11 +122,11 @@ export const events: readonly Scenario[] = [
     await all.heard(2)
     await some.heard(1)
     const fitting = some.events().every(event => objectIn(event, 'payload')[name] === value)
-    const says = 'A subscription hears what its filter excludes, or not what it includes'
+    const says = 'A subscription gets events that its filter excludes, or misses events that it includes'
     x.expect(some.events().length >= 1 && fitting, says, some.frames())
-    x.expect(all.events().length >= 2, 'A subscription without a filter does not hear all', all.frames())
+    x.expect(all.events().length >= 2, 'A subscription without a filter does not get all events', all.frames())
   }),
-  row('E15-2', 'What is not offered is denied with a reason; of a list with both the known ones are active').by(
+  row('E15-2', 'An unknown event is denied with a reason; in a list of known and unknown events the known ones are active').by(
     given,
     async x => {
       const name = String(eventOf(x.tool(emitting).listed))
@@ -135,18 +135,18 @@ export const events: readonly Scenario[] = [
       const named = listIn(unknown.response, 'supported_events').includes(name)
       x.expect(named, 'A denial does not name the supported_events', lastOf(x, 3))
       const bad = await subscribe(x, wishFor(x, { filter: { no_such_member: 1 } }))
-      x.expect(isDenied(bad), 'A filter by a member that no payload has is not denied', lastOf(x, 3))
+      x.expect(isDenied(bad), 'A filter by a member that the payload does not have is not denied', lastOf(x, 3))
       const both = await subscribe(x, { subscription_id: newKey(), events: [name, 'no_such_event'] })
       const half = fitsPattern({ status: 'active', unsupported_events: ['no_such_event'] }, both.response)
       x.expect(half, 'A list with known and unknown events is not active with the unknown ones named', lastOf(x, 3))
     },
   ),
-  row('E15-3', 'Events come in order, each once, each naming the one that it follows').by(given, async x => {
+  row('E15-3', 'Events come in order, each once, each with the cursor of the previous one').by(given, async x => {
     const one = await subscribe(x, wishFor(x))
     for (let round = 0; round < 5; round++) await x.call(emitting)
     const heard = await one.heard(5)
     await wait(100)
-    x.expect(heard.length >= 5, `Of 5 events ${heard.length} came`, one.frames())
+    x.expect(heard.length >= 5, `${heard.length} of 5 events came`, one.frames())
     const before = [one.response.cursor, ...one.events().map(event => event.cursor)]
     const ids = one.events().map(event => event.event_id)
     const facts = { type: 'event', timestamp: is.time, event: eventOf(x.tool(emitting).listed) }
@@ -162,7 +162,7 @@ export const events: readonly Scenario[] = [
       },
     )
   }),
-  row('E15-5', 'After its time a subscription is told once that it ended, and hears no more').by(given, async x => {
+  row('E15-5', 'An expired subscription is reported once as ended, and gets no more events').by(given, async x => {
     const short = await subscribe(x, wishFor(x, { ttl_seconds: 1 }))
     const long = await subscribe(x, wishFor(x))
     x.expect(is.time(short.response.expires_at), 'A subscription has no expires_at', x.peer.frames)
@@ -173,33 +173,33 @@ export const events: readonly Scenario[] = [
     await wait(100)
     const ends = short.ended()
     const once = ends.length === 1 && is.string(ends[0]?.reason)
-    const says = `It was told ${ends.length} times that it ended, or without a reason`
+    const says = `The end was reported ${ends.length} times, or without a reason`
     x.expect(once, says, x.peer.heard('notifications/event/terminated'))
     x.expect(short.events().length === heard, 'An event came after the end', short.frames())
   }),
-  row('E15-6', 'Who comes back with a cursor gets what it missed; with one that is none it is told that something is missing').by(
-    given,
-    async x => {
-      const { args, mine } = marked(x)
-      const one = await subscribe(x, wishFor(x))
-      await x.call(emitting, { args })
-      const [first] = (await one.heard(1)).filter(mine)
-      await x.call(emitting, { args })
-      await x.call(emitting, { args })
-      const again = await subscribe(x, wishFor(x, { cursor: first?.cursor }))
-      const heard = (await again.heard(2)).filter(mine)
-      const frames = again.frames()
-      x.expect(heard.length === 2, `Of the 2 events that followed the cursor ${heard.length} came`, frames)
-      const follows = again.events()[0]?.previous_cursor === first?.cursor
-      x.expect(follows, 'What is replayed does not follow the cursor', frames)
-      const repeats = heard.some(event => event.event_id === first?.event_id)
-      x.expect(!repeats, 'The event of the cursor came again', frames)
-      const { response } = await subscribe(x, wishFor(x, { cursor: 'elsewhere.5' }))
-      const told = response.truncated === true || response.status === 'denied'
-      x.expect(told, 'A cursor that is none is taken without a word', lastOf(x, 4))
-    },
-  ),
-  row('E15-7', 'After the answer to an unsubscribe nothing comes; asking again is success').by(byOne, async x => {
+  row(
+    'E15-6',
+    'A client that resumes with a cursor gets the missed events; with an invalid cursor it learns that events are missing',
+  ).by(given, async x => {
+    const { args, mine } = marked(x)
+    const one = await subscribe(x, wishFor(x))
+    await x.call(emitting, { args })
+    const [first] = (await one.heard(1)).filter(mine)
+    await x.call(emitting, { args })
+    await x.call(emitting, { args })
+    const again = await subscribe(x, wishFor(x, { cursor: first?.cursor }))
+    const heard = (await again.heard(2)).filter(mine)
+    const frames = again.frames()
+    x.expect(heard.length === 2, `${heard.length} of the 2 events after the cursor came`, frames)
+    const follows = again.events()[0]?.previous_cursor === first?.cursor
+    x.expect(follows, 'What is replayed does not follow the cursor', frames)
+    const repeats = heard.some(event => event.event_id === first?.event_id)
+    x.expect(!repeats, 'The event of the cursor came again', frames)
+    const { response } = await subscribe(x, wishFor(x, { cursor: 'elsewhere.5' }))
+    const told = response.truncated === true || response.status === 'denied'
+    x.expect(told, 'An invalid cursor is accepted without a notice', lastOf(x, 4))
+  }),
+  row('E15-7', 'After unsubscribing no event comes; unsubscribing again succeeds').by(byOne, async x => {
     const one = await subscribe(x, wishFor(x))
     const other = await subscribe(x, wishFor(x))
     x.made(await x.ask('event/unsubscribe', { subscription_id: one.id }), 'event/unsubscribe')
@@ -211,19 +211,19 @@ export const events: readonly Scenario[] = [
     x.expect(one.events().length === before, 'An event came after unsubscribing', one.frames())
     x.expect(other.events().length > 0, 'Unsubscribing ended another subscription', other.frames())
   }),
-  row('E15-8', 'An id that stands for something else is denied').by(byOne, async x => {
+  row('E15-8', 'The id of something else is denied').by(byOne, async x => {
     const { name, value, other } = fieldOf(x)
     const wish = wishFor(x, { filter: { [name]: value } })
     x.expect(isActive(await subscribe(x, wish)), 'A subscription is not active', x.peer.frames)
     const clash = await subscribe(x, { ...wish, filter: { [name]: other } })
-    x.expect(isDenied(clash), 'The id of one subscription was taken for another', lastOf(x, 3))
+    x.expect(isDenied(clash), 'The id of one subscription was accepted for another', lastOf(x, 3))
   }),
-  row('E15-9', 'The same events can be polled for, from a cursor on').by(given, async x => {
+  row('E15-9', 'The same events can be polled, starting at a cursor').by(given, async x => {
     const { args, mine } = marked(x)
     const wish = { events: [eventOf(x.tool(emitting).listed)] }
     const start = await x.ask('event/poll', wish)
     x.made(start, 'event/poll')
-    const cursor = x.text(start.result.cursor, 'event/poll gives no cursor')
+    const cursor = x.text(start.result.cursor, 'event/poll returns no cursor')
     const often = Number(start.result.poll_interval_seconds) > 0 && start.result.truncated === false
     x.expect(often, 'event/poll does not say how often to look, or that nothing is missing')
     await x.call(emitting, { args })
@@ -231,13 +231,13 @@ export const events: readonly Scenario[] = [
     const polled = await x.ask('event/poll', { ...wish, cursor })
     const events = objectsIn(polled.result, 'events').filter(mine)
     const both = events.length === 2 && new Set(events.map(event => event.event_id)).size === 2
-    x.expect(both, `Of 2 events ${events.length} were polled`)
+    x.expect(both, `Polling returned ${events.length} of 2 events`)
     const later = await x.ask('event/poll', { ...wish, cursor: polled.result.cursor })
     const rest = objectsIn(later.result, 'events').filter(mine)
     x.expect(rest.length === 0, 'What was polled comes again after its cursor')
   }),
-  row('E15-12', 'Who subscribes too often is denied, with a reason').by(
-    { ...given, needs: [emitting, alone('it would hold a stream for each')] },
+  row('E15-12', 'Too many subscriptions are denied with a reason').by(
+    { ...given, needs: [emitting, alone('it would need a stream for each')] },
     async x => {
       for (let count = 0; count < 130; count++) {
         const one = await subscribe(x, wishFor(x, { ttl_seconds: 20 }))
@@ -253,11 +253,11 @@ export const events: readonly Scenario[] = [
       const scopes = saidOf(x.tool(guarded).listed, 'conformance').scopes
       const denied = await subscribe(x, wishFor(x, {}, guarded))
       const refused = denied.response.status === 'denied'
-      x.expect(refused, 'An event that needs a scope is given to those without', lastOf(x, 3))
+      x.expect(refused, 'An event that requires a scope is sent to clients without it', lastOf(x, 3))
       const granted = await x.ask('permissions/negotiate', { requested_scopes: scopes, ttl_seconds: 2 })
-      if (tokenIn(granted) === undefined) return x.leave('The server grants no scope that an event needs')
+      if (tokenIn(granted) === undefined) return x.leave('The server grants no scope that an event requires')
       const one = await subscribe(x, wishFor(x, {}, guarded), holding(granted))
-      x.expect(isActive(one), 'An event is denied to those who have its scope', lastOf(x, 3))
+      x.expect(isActive(one), 'An event is denied to clients that have its scope', lastOf(x, 3))
       await one.over(8_000)
       const before = one.events().length
       await x.call(guarded)

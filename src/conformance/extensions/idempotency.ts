@@ -22,7 +22,18 @@ import { extensionTable } from '../define.ts'
 import { allOf, type Expectation, fitsPattern, is, listIn, objectIn, objectsIn, orSkip, sameJson } from '../expectations.ts'
 import { brings, costOf, isPlain, needsConfirmation, otherArguments, saidOf, scopesOf } from '../said.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callTool, keyed, keyedAnew, newKey, rest, type Scene, type SentStep, send, step, type TableStep } from '../steps.ts'
+import {
+  callTool,
+  keyed,
+  keyedAnew,
+  newKey,
+  rest,
+  type ScenarioContext,
+  type SentStep,
+  send,
+  step,
+  type TableStep,
+} from '../steps.ts'
 import { bringing, callable, counting, type Finder, toolThat, undoable } from '../tools.ts'
 import { agreed } from './confirmation.ts'
 import { onState, stateTokenIn } from './ongoing.ts'
@@ -33,27 +44,30 @@ const row = extensionTable('idempotency')
 const counts = (tool: Json): boolean => isPlain(tool) && brings(tool, 'counts')
 const takes = (tool: Json): boolean => listIn(tool, 'inputSchema', 'required').length > 0
 const slow = toolThat(
-  'takes its time and gives another answer each time ("counts" and "slow")',
+  'runs slowly and returns a different result each time ("counts" and "slow")',
   tool => counts(tool) && brings(tool, 'slow'),
 )
 const priced = toolThat('is metered', tool => isPlain(tool) && costOf(tool).category === 'metered')
 const confirmed = toolThat(
-  'needs a yes and gives another answer each time ("counts")',
+  'requires confirmation and returns a different result each time ("counts")',
   tool => needsConfirmation(tool) && brings(tool, 'counts'),
 )
 const scoped = toolThat('needs a scope', tool => scopesOf(tool).length === 1 && !needsConfirmation(tool))
-const checked = toolThat('needs an argument and gives another answer each time ("counts")', tool => counts(tool) && takes(tool))
+const checked = toolThat(
+  'requires an argument and returns a different result each time ("counts")',
+  tool => counts(tool) && takes(tool),
+)
 const other = toolThat(
   'is another one',
   (tool, peer) => isPlain(tool) && tool.name !== callable.find(peer)?.name && peer.mayCall(String(tool.name)),
 )
 const told = toolThat(
-  'gives another answer each time ("counts") and takes a text',
+  'returns a different result each time ("counts") and accepts a text',
   tool => counts(tool) && !brings(tool, 'slow') && takes(tool),
 )
 const permanent = bringing('failure:permanent')
 const transient = bringing('failure:transient')
-const briefly = (x: Scene) => keyed(x, { idempotency: { idempotency_key: x.key(), idempotency_ttl_seconds: 1 } })
+const briefly = (x: ScenarioContext) => keyed(x, { idempotency: { idempotency_key: x.key(), idempotency_ttl_seconds: 1 } })
 
 /** E5: calls under a key. */
 export const idempotency: readonly Scenario[] = [
@@ -61,7 +75,7 @@ export const idempotency: readonly Scenario[] = [
     callTool(callable, keyed).expect({ 'A call under a fresh key': isMade }),
     callTool(other, keyed).expect({ 'The same key on another tool': isRefusedBy('IDEMPOTENCY_CONFLICT') }),
   ]),
-  row('E5-2', 'A repeated call gets the stored result, is marked as a replay, and is not made again').by([
+  row('E5-2', 'A repeated call returns the stored result, is marked as a replay, and does not run again').by([
     callTool(callable, keyed).expect({
       'A call under a fresh key': isMade,
       'The first answer does not name its key with was_replay: false': (it, { key }) =>
@@ -76,7 +90,7 @@ export const idempotency: readonly Scenario[] = [
       'The repetition has another result: the tool ran again': showsAs(0),
     }),
   ]),
-  row('E5-2b E5-2', 'Without a key every call is made, and nothing is said of keys').by([
+  row('E5-2b E5-2', 'Without a key every call runs, and the results name no key').by([
     callTool(counting),
     callTool(counting).expect({
       'A call without a key': (_, x, says) => isMade(x.was(0), x, says),
@@ -95,7 +109,7 @@ export const idempotency: readonly Scenario[] = [
       'After the conflict the first result is no longer replayed': allOf(isReplay, showsAs(0)),
     }),
   ]),
-  row('E5-4', 'A duplicate of a call that still runs joins it: it runs once').by(slow, async x => {
+  row('E5-4', 'A duplicate of a running call joins it: the tool runs once').by(slow, async x => {
     const [first, second] = await Promise.all([x.call(slow, keyed(x)), x.call(slow, keyed(x))])
     const frames = [...first.frames, ...second.frames]
     x.made(first, 'The first of two calls at once')
@@ -114,23 +128,26 @@ export const idempotency: readonly Scenario[] = [
   row('E5-5', 'A permanent failure is stored under its key; a refused argument is not').by([
     callTool(permanent, keyed),
     callTool(permanent, keyed).expect({
-      'A tool that fails for good did not fail': (it, { was }) => was(0).isError && it.isError,
-      'A permanent failure was not replayed': allOf<PeerAnswer, Scene>(isReplay, (it, { was }) => it.text === was(0).text),
+      'A tool that fails permanently did not fail': (it, { was }) => was(0).isError && it.isError,
+      'A permanent failure was not replayed': allOf<PeerAnswer, ScenarioContext>(
+        isReplay,
+        (it, { was }) => it.text === was(0).text,
+      ),
     }),
     callTool(checked, x => ({ ...keyedAnew(x), args: {} })).expect({
-      'A call without its required arguments was made': isFailure,
+      'A call without its required arguments was executed': isFailure,
     }),
-    callTool(checked, keyedAnew).expect({ 'The mended call under the key of one whose arguments were refused': isMade }),
+    callTool(checked, keyedAnew).expect({ 'The corrected call under the key of a call whose arguments were refused': isMade }),
   ]),
-  row('E5-5b E5-5', 'A transient failure is not stored: the same key tries again').by(transient, async x => {
+  row('E5-5b E5-5', 'A transient failure is not stored: the same key runs the tool again').by(transient, async x => {
     for (let round = 0; round < 4; round++) {
       const called = await x.call(transient, keyed(x))
       x.expect(called.member('idempotency').was_replay !== true || !called.isError, 'A transient failure was replayed')
       if (!called.isError && called.code === undefined) return
     }
-    x.bench.fail('A tool that fails for now never worked under the same key')
+    x.bench.fail('A tool that fails transiently never succeeded under the same key')
   }),
-  row('E5-7', 'After its time to live a key is fresh again').by([
+  row('E5-7', 'An expired key can be used again').by([
     callTool(counting, briefly).expect({ 'A call under a key of one second': isMade }),
     rest(1_300),
     callTool(counting, briefly).expect({
@@ -138,35 +155,35 @@ export const idempotency: readonly Scenario[] = [
       'A key outlived its idempotency_ttl_seconds': allOf(isFirst, showsOtherThan(0)),
     }),
   ]),
-  row('E5-9 X1', 'Who may not make a call gets no replay of it either').by('permissions', [
+  row('E5-9 X1', 'A caller that may not make a call gets no replay of it either').by('permissions', [
     send('permissions/negotiate', asksFor(scoped)).expect({
       'The server grants no scope that a tool needs': orSkip(it => tokenIn(it) !== undefined),
     }),
-    callTool(scoped, x => keyed(x, holding(x.was(0)))).expect({ 'A call with a grant was not made under its key': isFirst }),
+    callTool(scoped, x => keyed(x, holding(x.was(0)))).expect({ 'A call with a grant was not executed under its key': isFirst }),
     callTool(scoped, keyed).expect({ 'The repetition without the grant': isRefusedBy('SCOPE_INSUFFICIENT') }),
   ]),
-  row('E5-10', 'A replay costs nothing again').by('operational', [
+  row('E5-10', 'A replay costs nothing').by('operational', [
     callTool(priced, keyed).expect({ 'A metered call': isMade }),
     callTool(priced, keyed).expect({
       'A metered call was not replayed': isReplay,
       'A replay reports units_used other than 0': hasMeta('operational', { units_used: 0 }),
     }),
   ]),
-  row('E5-10b E5-10 X1 X2 E6-4', 'A replay needs no second yes, and a question that was open is not stored as the result').by(
+  row('E5-10b E5-10 X1 X2 E6-4', 'A replay needs no second confirmation, and an open question is not stored as the result').by(
     'confirmation',
     [
-      callTool(confirmed, keyed).expect({ 'A call without a yes': isRefusedBy('CONFIRMATION_REQUIRED') }),
+      callTool(confirmed, keyed).expect({ 'A call without confirmation': isRefusedBy('CONFIRMATION_REQUIRED') }),
       callTool(confirmed, x => keyed(x, agreed(x.was(0)))).expect({
-        'The call with a yes, under the key of the question': isMade,
+        'The call with confirmation, under the key of the question': isMade,
         'The question was stored as the result of the key': isFirst,
       }),
       callTool(confirmed, keyed).expect({
-        'The repetition, which needs no yes': isMade,
-        'The repetition is no replay': allOf(isReplay, showsAs(1)),
+        'The repetition, which needs no confirmation': isMade,
+        'The repetition is not a replay': allOf(isReplay, showsAs(1)),
       }),
     ],
   ),
-  row('E5-8', 'What can be no key is refused as a wrong parameter').by(callable, async x => {
+  row('E5-8', 'An invalid key is refused as an invalid parameter').by(callable, async x => {
     for (const key of ['no key', '', 'ä', 'k'.repeat(129)]) {
       const { code } = await x.call(callable, { say: { idempotency: { idempotency_key: key } } })
       x.expect(code === -32602, `The key ${JSON.stringify(key.slice(0, 20))} was not refused with -32602`)
@@ -196,22 +213,22 @@ const final = toolThat(
   'names no compensation, and needs nothing',
   (tool, peer) => isPlain(tool) && !hasUndo(tool) && peer.mayCall(String(tool.name)),
 )
-const lasting = toolThat('names a compensation and takes its time ("slow")', tool => hasUndo(tool) && brings(tool, 'slow'))
-const stubborn = toolThat('brings about "compensation:fails"', tool => hasUndo(tool) && brings(tool, 'compensation:fails'))
+const lasting = toolThat('names a compensation and runs slowly ("slow")', tool => hasUndo(tool) && brings(tool, 'slow'))
+const failingCompensation = toolThat('declares "compensation:fails"', tool => hasUndo(tool) && brings(tool, 'compensation:fails'))
 const stateful = toolThat(
-  'names a compensation and brings about "state:branch"',
+  'names a compensation and declares "state:branch"',
   tool => hasUndo(tool) && brings(tool, 'state:branch'),
 )
-const guarded = toolThat('is taken back by a tool that needs a yes', (tool, peer) => {
+const guarded = toolThat('is compensated by a tool that requires confirmation', (tool, peer) => {
   const back = peer.tool(String(compensation(tool).tool))
   return isPlain(tool) && back !== undefined && needsConfirmation(back) && scopesOf(back).length === 0
 })
 
 /** The transaction of a scenario, as requests name it. */
-const idOf = (x: Scene, name = 'transaction'): Json => ({ transaction_id: x.key(name) })
+const idOf = (x: ScenarioContext, name = 'transaction'): Json => ({ transaction_id: x.key(name) })
 
 /** What a call says that is a step of the scenario's transaction. */
-export function within(x: Scene, more: Saying = {}): { readonly say: Saying } {
+export function within(x: ScenarioContext, more: Saying = {}): { readonly say: Saying } {
   return { say: { transactions: idOf(x), ...more } }
 }
 
@@ -234,7 +251,7 @@ const reportOf = ({ result }: PeerAnswer) => [result.status, result.steps, resul
 const noResult = { 'A refused step has a result': hasResult({ structuredContent: is.absent }) }
 
 /** The steps of answers 1 to 3, the last one first. */
-const lastFirst: Expectation<PeerAnswer, Scene> = (it, { was }) => {
+const lastFirst: Expectation<PeerAnswer, ScenarioContext> = (it, { was }) => {
   const ids = [3, 2, 1].map(at => was(at).member('transactions').step_id)
   return sameJson(
     stepsIn(it).map(one => one.step_id),
@@ -255,16 +272,16 @@ export const transactions: readonly Scenario[] = [
     ending('commit').expect({ 'transaction/commit': isMade }),
     send('transaction/begin', x => idOf(x)).expect({ 'A begin after the end': conflict }),
   ]),
-  transacted('E5-12', 'A step of a transaction that is over, or never was, is refused before it is made').by([
+  transacted('E5-12', 'A step of an ended or unknown transaction is refused before it runs').by([
     beginning(),
     ending('commit').expect({ 'transaction/commit': isMade }),
     callTool(undoable, x => within(x)).expect({ 'A step after the end': conflict, ...noResult }),
     callTool(undoable, x => ({ say: { transactions: idOf(x, 'never') } })).expect({
-      'A step of a transaction that never was': isRefusedBy('RESOURCE_NOT_FOUND'),
+      'A step of an unknown transaction': isRefusedBy('RESOURCE_NOT_FOUND'),
       ...noResult,
     }),
   ]),
-  transacted('E5-13', 'A step names how it is taken back; what nothing takes back takes no part').by([
+  transacted('E5-13', 'A step names its compensation; a tool without compensation takes no part').by([
     beginning(),
     callTool(undoable, x => within(x)).expect({
       'A step': isMade,
@@ -275,28 +292,28 @@ export const transactions: readonly Scenario[] = [
         return fitsPattern(wanted, it.member('transactions').compensation)
       },
     }),
-    callTool(final, x => within(x)).expect({ 'A step that nothing takes back': conflict }),
+    callTool(final, x => within(x)).expect({ 'A step without a compensation': conflict }),
   ]),
-  transacted('E5-14', 'A rollback takes steps back, the last one first, and lists each').by([
+  transacted('E5-14', 'A rollback undoes steps, the last one first, and lists each').by([
     beginning(),
     part(undoable),
     part(undoable),
     part(undoable),
-    ending('rollback', { reason: 'The kit wants it' }).expect({
+    ending('rollback', { reason: 'Requested by the conformance kit' }).expect({
       'transaction/rollback': isMade,
       'The transaction is not rolled_back': hasResult({ status: 'rolled_back' }),
-      'The steps were not taken back last one first, each once': lastFirst,
-      'A step that was taken back is not listed as compensated': it => stepsIn(it).every(one => one.status === 'compensated'),
+      'The steps were not rolled back last one first, each once': lastFirst,
+      'A step that was rolled back is not listed as compensated': it => stepsIn(it).every(one => one.status === 'compensated'),
     }),
   ]),
-  transacted('E5-14b E5-14', 'A compensation that fails does not stop the others, and is told').by([
+  transacted('E5-14b E5-14', 'A compensation that fails does not stop the others, and is reported').by([
     beginning(),
     part(undoable),
-    part(stubborn, 'A step whose compensation fails'),
+    part(failingCompensation, 'A step whose compensation fails'),
     part(undoable, 'A third step'),
     ending('rollback').expect({
       'The transaction is not partially_rolled_back': hasResult({ status: 'partially_rolled_back' }),
-      'Not every step is listed with what became of it': it =>
+      'Not every step is listed with its outcome': it =>
         sameJson(
           stepsIn(it).map(one => one.status),
           ['compensated', 'compensation_failed', 'compensated'],
@@ -304,7 +321,7 @@ export const transactions: readonly Scenario[] = [
       'A compensation that failed has no error object': it => is.string(objectIn(stepsIn(it)[1], 'error').code),
     }),
   ]),
-  transacted('E5-15', 'A rollback or commit that is repeated gives the same report').by(undoable, async x => {
+  transacted('E5-15', 'A repeated rollback or commit returns the same report').by(undoable, async x => {
     for (const how of ['rollback', 'commit'] as const) {
       const named = { transaction_id: x.key(how) }
       x.made(await x.ask('transaction/begin', { ...named, timeout_seconds: 60 }), 'transaction/begin')
@@ -312,28 +329,28 @@ export const transactions: readonly Scenario[] = [
       await x.ask(`transaction/${how}`, named)
       x.hold(await x.ask(`transaction/${how}`, named), {
         [`A second transaction/${how}`]: isMade,
-        [`A second transaction/${how} gives another report`]: it => sameJson(reportOf(x.was(-2)), reportOf(it)),
+        [`A second transaction/${how} returns another report`]: it => sameJson(reportOf(x.was(-2)), reportOf(it)),
       })
     }
   }),
-  transacted('X3 E14-8', 'What was taken back is undone: its key is refused, its state is invalid').by(
+  transacted('X3 E14-8', 'After a rollback the key of a step is refused and its state is invalid').by(
     ['idempotency', 'state'],
     [
       beginning(),
       callTool(stateful, x => within(x, { idempotency: { idempotency_key: x.key() } })).expect({
         'A step under a key': isMade,
-        'A step that writes state gives no session_state': hasMeta('state', { session_state: is.string }),
+        'A step that writes state returns no session_state': hasMeta('state', { session_state: is.string }),
       }),
       ending('rollback').expect({ 'transaction/rollback': isMade }),
       callTool(stateful, x => within(x, { idempotency: { idempotency_key: x.key() } })).expect({
-        'The key of a step that was taken back': isRefusedBy('IDEMPOTENCY_CONFLICT'),
+        'The key of a step that was rolled back': isRefusedBy('IDEMPOTENCY_CONFLICT'),
       }),
       callTool(stateful, x => onState(stateTokenIn(x.was(1)))).expect({
-        'The state of a step that was taken back': isRefusedBy('STATE_INVALID'),
+        'The state of a step that was rolled back': isRefusedBy('STATE_INVALID'),
       }),
     ],
   ),
-  transacted('E5-16', 'A transaction that nobody touches is taken back by itself').by([
+  transacted('E5-16', 'An idle transaction is rolled back automatically').by([
     beginning({ timeout_seconds: 1 }),
     part(undoable),
     step(async x => {
@@ -346,9 +363,9 @@ export const transactions: readonly Scenario[] = [
       }
     }),
   ]),
-  transacted('E5-17', 'Taking back needs no new yes, though the tool that does it asks for one when it is called').by(
+  transacted('E5-17', 'A rollback needs no new confirmation, even if the compensating tool requires one when called').by(
     'confirmation',
-    [beginning(), part(guarded), rolledBack('A compensation waited for a yes, or was refused')],
+    [beginning(), part(guarded), rolledBack('A compensation waited for a confirmation, or was refused')],
   ),
   transacted('E5-18', 'A commit while a step runs is refused').by(lasting, async x => {
     await beginning().run(x)

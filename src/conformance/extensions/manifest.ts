@@ -8,7 +8,7 @@ import { type Expectation, firstFault, is, listIn, objectIn, objectsIn } from '.
 import { peerHas } from '../needs.ts'
 import { extensionId, isPlain, saidOf } from '../said.ts'
 import type { Advertised, Frame, Json, Scenario } from '../scenario.ts'
-import { type Scene, send, step, type TableStep } from '../steps.ts'
+import { type ScenarioContext, send, step, type TableStep } from '../steps.ts'
 import { bringing, foundTool } from '../tools.ts'
 import type { Answer, RawPeer } from '../wire/raw-peer.ts'
 
@@ -59,10 +59,10 @@ export function digestOf(manifest: Json): string {
 const manifestIn = ({ result }: PeerAnswer): Json => objectIn(result, 'manifest')
 
 /** Gets the manifest, and holds more against it. */
-function get(more: Readonly<Record<string, Expectation<PeerAnswer, Scene>>> = {}): TableStep {
+function get(more: Readonly<Record<string, Expectation<PeerAnswer, ScenarioContext>>> = {}): TableStep {
   return send('manifest/get').expect({
     'manifest/get': isMade,
-    'manifest/get gives no manifest': hasResult({ manifest: isRecord }),
+    'manifest/get returns no manifest': hasResult({ manifest: isRecord }),
     ...more,
   })
 }
@@ -72,8 +72,8 @@ function faultOf(manifest: Json): string | undefined {
   const { name, mcp_spec_version: spec, version } = objectIn(manifest, 'server')
   if (manifest.manifest_version !== '0.1.0') return 'manifest_version is not 0.1.0'
   if (!is.string(name) || !is.string(spec)) return 'server has no name or mcp_spec_version'
-  if (!is.string(version) || !/^\d+\.\d+\.\d+/.test(version)) return 'server.version is no version'
-  if (!Array.isArray(manifest.tools)) return 'tools is no list'
+  if (!is.string(version) || !/^\d+\.\d+\.\d+/.test(version)) return 'server.version is not a version'
+  if (!Array.isArray(manifest.tools)) return 'tools is not a list'
   for (const tool of objectsIn(manifest.tools)) {
     if (!is.string(tool.name) || !is.string(tool.description) || !isRecord(tool.input_schema))
       return `the tool ${String(tool.name)} lacks name, description or input_schema`
@@ -82,10 +82,10 @@ function faultOf(manifest: Json): string | undefined {
     if (tool.inputSchema !== undefined) return `the tool ${tool.name} has inputSchema instead of input_schema`
   }
   const words = is.optional(list => Array.isArray(list) && list.every(is.string))
-  return words(manifest.supported_extensions) ? undefined : 'supported_extensions is no list of words'
+  return words(manifest.supported_extensions) ? undefined : 'supported_extensions is not a list of strings'
 }
 
-async function listed({ ask }: Scene): Promise<readonly Json[]> {
+async function listed({ ask }: ScenarioContext): Promise<readonly Json[]> {
   const tools: Json[] = []
   let cursor: unknown
   for (let page = 0; page < 100; page++) {
@@ -97,7 +97,7 @@ async function listed({ ask }: Scene): Promise<readonly Json[]> {
   return tools
 }
 
-const sameRevision: Expectation<PeerAnswer, Scene> = (it, { was }) => it.result.revision === was(0).result.revision
+const sameRevision: Expectation<PeerAnswer, ScenarioContext> = (it, { was }) => it.result.revision === was(0).result.revision
 
 /** E1: the manifest of a server. */
 export const manifest: readonly Scenario[] = [
@@ -109,7 +109,7 @@ export const manifest: readonly Scenario[] = [
       },
     }),
   ]),
-  row('E1-2', 'The manifest has the tools that are listed, with the same schemas').by(again, [
+  row('E1-2', 'The manifest has the listed tools, with the same schemas').by(again, [
     get(),
     step(listed).expect({
       'The manifest names other tools than tools/list': (tools, { was }) => {
@@ -139,24 +139,24 @@ export const manifest: readonly Scenario[] = [
       'The settings of the extension have no manifest_version 0.1.0': settings => settings?.manifest_version === '0.1.0',
     }),
   ]),
-  row(
-    'E1-3r E1-3',
-    'Another connection, over stdio the server started anew, has the same revision, and its handshake names it',
-  ).by(again, [
-    get(),
-    step(async ({ bench }) => {
-      const other = await openRequester(bench, { fresh: true })
-      return { ...(await other.ask('manifest/get')), hello: other.peer.hello }
-    }).expect({
-      'Nothing has changed, and another connection is given another revision': sameRevision,
-      'The handshake names another revision': ({ result: { revision }, hello }) => {
-        const named = objectIn(hello, 'capabilities', 'extensions', extensionId('manifest')).revision
-        if (named === undefined || named === revision) return true
-        return `The handshake names the revision ${String(named)}, and the manifest is ${String(revision)}`
-      },
-    }),
-  ]),
-  row('E1-4', 'Who has this revision already is told so, without the document').by(again, [
+  row('E1-3r E1-3', 'Another connection (over stdio: a restarted server) has the same revision, and its handshake names it').by(
+    again,
+    [
+      get(),
+      step(async ({ bench }) => {
+        const other = await openRequester(bench, { fresh: true })
+        return { ...(await other.ask('manifest/get')), hello: other.peer.hello }
+      }).expect({
+        'Nothing has changed, but another connection gets another revision': sameRevision,
+        'The handshake names another revision': ({ result: { revision }, hello }) => {
+          const named = objectIn(hello, 'capabilities', 'extensions', extensionId('manifest')).revision
+          if (named === undefined || named === revision) return true
+          return `The handshake names the revision ${String(named)}, and the manifest is ${String(revision)}`
+        },
+      }),
+    ],
+  ),
+  row('E1-4', 'A client that has this revision already gets not_modified without the document').by(again, [
     get(),
     send('manifest/get', x => ({ if_revision: x.was(0).result.revision })).expect({
       'if_revision with the same revision does not give not_modified: true alone': (it, x, says) =>
@@ -166,7 +166,7 @@ export const manifest: readonly Scenario[] = [
       'if_revision with another revision does not give the manifest': hasResult({ manifest: isRecord }),
     }),
   ]),
-  row('E1-5', 'A burst of changes is told once, and the manifest has another revision').by(
+  row('E1-5', 'A burst of changes is announced once, and the manifest has another revision').by(
     { tries: 3, carriers: ['memory', 'stdio', 'websocket', 'http'], needs: [changing] },
     async x => {
       const { peer } = x
@@ -200,7 +200,7 @@ export const manifest: readonly Scenario[] = [
   ]),
   row('E1-8', 'A manifest with counters of its caller is private').by(reading, [
     get({
-      'manifest/get does not say for how long and whom it may be kept': hasResult({
+      'manifest/get does not say for how long and for whom it may be cached': hasResult({
         cacheScope: is.oneOf('public', 'private'),
         ttlMs: is.number,
       }),
@@ -217,7 +217,7 @@ const levels = ['high', 'medium', 'low']
 
 /** E13: other servers that it recommends. */
 export const recommendations: readonly Scenario[] = [
-  recommending('E13-1', 'Recommendations come best first, each server once').by(
+  recommending('E13-1', 'Recommendations are sorted, best first, each server once').by(
     { writes: false, needs: ['manifest'] },
     async x => {
       const own = objectsIn((await x.ask('manifest/get')).result, 'manifest', 'recommendations')
@@ -226,7 +226,7 @@ export const recommendations: readonly Scenario[] = [
       const { result } = await x.ask('servers/recommend', { capability_needed: capability })
       x.expect(result.capability_needed === capability, 'The answer does not name what was asked for')
       const list = objectsIn(result, 'recommendations')
-      x.expect(list.length > 0, 'What the manifest recommends is not recommended')
+      x.expect(list.length > 0, 'A server that the manifest recommends is missing')
       const names = list.map(one => one.server_name)
       x.expect(new Set(names).size === names.length && names.every(is.string), 'A server is recommended twice')
       const ranks = list.map(one => levels.indexOf(String(one.match_confidence)))
@@ -299,13 +299,13 @@ export const degradation: readonly Scenario[] = [
       // What differs from call to call cannot be compared.
       if (shown(first) !== shown(second)) continue
       const other = await knowing.request('tools/call', params)
-      const says = `${String(tool.name)} answers a plain client otherwise than one that knows extensions`
+      const says = `${String(tool.name)} answers a plain client differently from one that knows extensions`
       x.expect(shown(first) === shown(other), says, [first.frame, other.frame])
     }
   }),
   plainRow(
     'plain-client-writes',
-    'What extensions add to a result, to progress or to a failure, a plain client does not get; their methods are not there for it',
+    'A plain client gets nothing that extensions add to results, progress or failures, and cannot call their methods',
   ).by({ writes: true }, async x => {
     for (const tool of special(x.bench.peer)) {
       const found = foundTool(tool)
@@ -329,7 +329,7 @@ function isUnknown({ error }: Answer): boolean {
   return error?.code === -32601 || error?.code === -32021 || 'requiredCapabilities' in objectIn(error?.data)
 }
 
-async function sameLists(x: Scene, plain: RawPeer, knowing: RawPeer): Promise<void> {
+async function sameLists(x: ScenarioContext, plain: RawPeer, knowing: RawPeer): Promise<void> {
   for (const method of ['tools/list', 'resources/list', 'prompts/list']) {
     if (!x.bench.peer.has(method.split('/')[0] ?? '')) continue
     // Another user of the server may change what it offers between the two.
@@ -355,6 +355,6 @@ function special(peer: Advertised): readonly Json[] {
     .slice(0, 3 * most)
 }
 
-function unmarked(x: Scene, frames: readonly (Frame | undefined)[]): void {
-  for (const frame of frames) x.expect(!metaOf(frame).includes(mark), 'A plain client gets something of an extension', [frame])
+function unmarked(x: ScenarioContext, frames: readonly (Frame | undefined)[]): void {
+  for (const frame of frames) x.expect(!metaOf(frame).includes(mark), 'A plain client gets data of an extension', [frame])
 }

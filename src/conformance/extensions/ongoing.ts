@@ -4,7 +4,7 @@ import { extensionTable } from '../define.ts'
 import { is, listIn, objectIn } from '../expectations.ts'
 import { extensionId, isPlain, otherArguments, saidOf } from '../said.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
-import { callTool, type Scene } from '../steps.ts'
+import { callTool, type ScenarioContext } from '../steps.ts'
 import { bringing, type Finder, toolThat } from '../tools.ts'
 
 const row = extensionTable('state')
@@ -18,11 +18,11 @@ export const stateTokenIn = (called: PeerAnswer): unknown => called.member('stat
 /** A call on a state. */
 export const onState = (token: unknown) => ({ say: { state: { session_state: token } } })
 /** A call on the state that an earlier answer has left. */
-const on = (at: number) => (x: Scene) => onState(stateTokenIn(x.was(at)))
+const on = (at: number) => (x: ScenarioContext) => onState(stateTokenIn(x.was(at)))
 
 const unsealed = (wrong: (token: string) => string) =>
   callTool(branching, x => onState(wrong(String(stateTokenIn(x.was(0)))))).expect({
-    'A token that is none of the server': isRefusedBy('STATE_INVALID'),
+    'A token of another server': isRefusedBy('STATE_INVALID'),
     'STATE_INVALID has no details.recovery: "restart"': it =>
       JSON.stringify(it.problem.details ?? {}).includes('"recovery":"restart"'),
   })
@@ -31,31 +31,31 @@ const unsealed = (wrong: (token: string) => string) =>
 export const state: readonly Scenario[] = [
   row('E14-2', 'A token is at most 64 KiB, however much is remembered').by([
     callTool(large).expect({
-      'A call that remembers much': isMade,
-      'A call that remembers gives no session_state': hasMeta('state', { session_state: is.word }),
+      'A call that stores much state': isMade,
+      'A call that stores state returns no session_state': hasMeta('state', { session_state: is.word }),
       'session_state is longer than 64 KiB': it => String(stateTokenIn(it)).length <= 65_536,
     }),
   ]),
-  row('E14-3', 'A token that was tampered with is refused, and the way out is to start again').by([
-    callTool(branching).expect({ 'A call with state gives no session_state': hasMeta('state', { session_state: is.word }) }),
+  row('E14-3', 'A tampered token is refused, and the recovery is to restart').by([
+    callTool(branching).expect({ 'A call with state returns no session_state': hasMeta('state', { session_state: is.word }) }),
     unsealed(() => 'eyJmb3JnZWQiOnRydWV9'),
     unsealed(token => {
       const middle = Math.floor(token.length / 2)
       return `${token.slice(0, middle)}${token[middle] === 'A' ? 'B' : 'A'}${token.slice(middle + 1)}`
     }),
   ]),
-  row('E14-4', 'Each call that changes the state gives another token, which leads on').by([
+  row('E14-4', 'Each call that changes the state returns a new token, which continues it').by([
     callTool(branching),
     callTool(branching, on(0)).expect({
       'A call on the state of the first': isMade,
-      'A call that changed the state gives the old token, or does not say so': (it, { was }) =>
+      'A call that changed the state returns the old token, or does not say so': (it, { was }) =>
         stateTokenIn(it) !== stateTokenIn(was(0)) && it.member('state').state_changed === true,
       'A token has no expires_at': hasMeta('state', { expires_at: is.time }),
       'The second call did not find the state of the first': showsOtherThan(0),
     }),
     callTool(branching).expect({ 'A call without a token found a state': showsAs(0) }),
   ]),
-  row('E14-5', 'Two calls on one token have a state each').by([
+  row('E14-5', 'Two calls on one token have separate states').by([
     callTool(branching),
     callTool(branching, on(0)),
     callTool(branching, on(0)).expect({
@@ -68,7 +68,7 @@ export const state: readonly Scenario[] = [
       'A branch lost its state': showsOtherThan(1),
     }),
   ]),
-  row('E14-5c E14-5', 'Where a tool wants one after the other, the later of two calls on one token is refused').by([
+  row('E14-5c E14-5', 'For a tool that requires order, the later of two calls on one token is refused').by([
     callTool(conflicting),
     callTool(conflicting, on(0)).expect({ 'The first call on a token': isMade }),
     callTool(conflicting, on(0)).expect({ 'The second call on the same token': isRefusedBy('STATE_CONFLICT') }),
@@ -94,7 +94,7 @@ const argued = toolThat(
   'streams and takes an argument',
   tool => streams(tool) && listIn(tool, 'inputSchema', 'required').length > 0,
 )
-const progressing = toolThat('tells of its progress (test_tool_with_progress)', tool => tool.name === 'test_tool_with_progress')
+const progressing = toolThat('reports progress (test_tool_with_progress)', tool => tool.name === 'test_tool_with_progress')
 
 interface Chunk {
   readonly frame: Frame
@@ -126,7 +126,7 @@ interface Streamed {
 }
 
 /** Calls a tool that streams; `resume`: goes on after a chunk. */
-async function streamed(x: Scene, tool: Finder, resume?: Json, args?: Json): Promise<Streamed> {
+async function streamed(x: ScenarioContext, tool: Finder, resume?: Json, args?: Json): Promise<Streamed> {
   const token = `kit-${++tokens}`
   const say = { progressToken: token, ...(resume === undefined ? {} : { streaming: { resume } }) }
   const called = await x.call(tool, { say, ...(args === undefined ? {} : { args }) })
@@ -145,39 +145,39 @@ const rises = (numbers: readonly number[]): boolean => numbers.every((number, at
 
 /** E8: results in chunks. */
 export const streamings: readonly Scenario[] = [
-  streamRow('E8-1', 'Who gives no progressToken gets no progress').by(streaming, async x => {
+  streamRow('E8-1', 'Without a progressToken there is no progress').by(streaming, async x => {
     x.made(await x.call(streaming), 'A call without a progressToken')
     await x.peer.settled()
     const heard = x.peer.heard('notifications/progress')
     x.expect(heard.length === 0, 'Progress came without a progressToken', heard)
   }),
-  streamRow('E8-2', 'Progress rises with every notification').by([
+  streamRow('E8-2', 'Progress increases with every notification').by([
     callTool(progressing, x => ({ say: { progressToken: x.key() } })).expect({
-      'A call that tells of its progress': isMade,
+      'A call that reports progress': isMade,
       'No progress came': (_, { peer, key }) => progressFrames(peer.frames, key()).length > 0,
-      'Progress does not rise': (_, { peer, key }) =>
+      'Progress does not increase': (_, { peer, key }) =>
         rises(progressFrames(peer.frames, key()).map(({ value }) => Number(objectIn(value, 'params').progress))),
     }),
   ]),
   streamRow('E8-3 E8-2', 'Chunks are numbered 0, 1, 2 … without a gap, and exactly one is the last').by(streaming, async x => {
     const { called, chunks } = await streamed(x, streaming)
     x.made(called, 'A call that streams')
-    x.expect(chunks.length > 1, 'A tool that streams gave no chunks', called.frames)
+    x.expect(chunks.length > 1, 'A streaming tool sent no chunks', called.frames)
     const finals = chunks.filter(({ said }) => said.is_final === true)
     x.hold(chunks, {
       'The sequence of chunks has a gap or a repetition': () => chunks.every(({ said }, at) => said.sequence === at),
       'Not exactly the last chunk is_final': () => finals.length === 1 && finals[0] === chunks.at(-1),
       'Chunks of one call have several operation_ids': () => new Set(chunks.map(({ said }) => said.operation_id)).size === 1,
-      'Progress does not rise from chunk to chunk': () => rises(chunks.map(({ progress }) => progress)),
+      'Progress does not increase from chunk to chunk': () => rises(chunks.map(({ progress }) => progress)),
     })
   }),
-  streamRow('E8-4', 'The chunks together are the result, and the result is whole by itself').by(streaming, async x => {
+  streamRow('E8-4', 'The chunks together are the result, and the result is also complete on its own').by(streaming, async x => {
     const { called, chunks } = await streamed(x, streaming)
     x.made(called, 'A call that streams')
     const whole = called.text !== '' && textOf(chunks) === called.text
     x.expect(whole, 'The chunks together are not the result', [...all(chunks), called.answer.frame])
   }),
-  streamRow('E8-5', 'After the answer nothing of the call comes any more').by(streaming, async x => {
+  streamRow('E8-5', 'After the response, no more chunks or progress come').by(streaming, async x => {
     const { called, token } = await streamed(x, streaming)
     await x.peer.hears('nothing', 150)
     const frames = x.peer.frames
@@ -186,7 +186,7 @@ export const streamings: readonly Scenario[] = [
   }),
   streamRow(
     'E8-6 E8-10',
-    'A call that was cut off goes on after the last chunk that came: same operation, next number, nothing done twice',
+    'An interrupted call continues after the last received chunk: same operation, next number, nothing done twice',
   ).by({ carriers: ['http'], needs: [streaming] }, async x => {
     const token = `kit-${++tokens}`
     const begun = x.begin(streaming, { say: { progressToken: token } })
@@ -195,31 +195,31 @@ export const streamings: readonly Scenario[] = [
     begun.abort()
     const [first] = chunksIn(x.peer.frames, token)
     const { called, chunks } = await streamed(x, streaming, positionOf(first))
-    x.made(called, 'The call that goes on')
+    x.made(called, 'The continued call')
     const same = chunks.every(({ said }) => said.operation_id === first?.said.operation_id)
-    x.expect(same, 'The call goes on as another operation', all(chunks))
+    x.expect(same, 'The call continues as another operation', all(chunks))
     const next = chunks.every(({ said }, at) => said.sequence === at + 1) && chunks.at(-1)?.said.is_final === true
-    x.expect(next, 'It does not go on with the next chunk, to the last', all(chunks))
+    x.expect(next, 'The call does not continue with the next chunk, up to the last', all(chunks))
     const whole = textOf([...(first === undefined ? [] : [first]), ...chunks]) === called.text
-    x.expect(whole, 'What came before and after does not make the result', [...all(chunks), called.answer.frame])
+    x.expect(whole, 'The chunks before and after together are not the result', [...all(chunks), called.answer.frame])
   }),
-  streamRow('E8-7', 'A checkpoint is good for the same arguments alone, and what is none is refused').by(argued, async x => {
+  streamRow('E8-7', 'A checkpoint is valid only for the same arguments, and an invalid one is refused').by(argued, async x => {
     const { chunks } = await streamed(x, argued)
     const position = positionOf(chunks[0])
     const other = await streamed(x, argued, position, otherArguments(x.tool(argued).args))
     x.refused(other.called, 'CHECKPOINT_NOT_FOUND', 'A checkpoint of other arguments')
     x.expect(other.called.problem.category === 'permanent', 'CHECKPOINT_NOT_FOUND is not permanent')
     const forged = await streamed(x, argued, { ...position, checkpoint_token: 'checkpoint-1' })
-    x.refused(forged.called, 'CHECKPOINT_NOT_FOUND', 'A checkpoint that is none')
-    x.expect(forged.chunks.length === 0, 'A refused call gave chunks: it began anew', all(forged.chunks))
+    x.refused(forged.called, 'CHECKPOINT_NOT_FOUND', 'An invalid checkpoint')
+    x.expect(forged.chunks.length === 0, 'A refused call sent chunks: it started again', all(forged.chunks))
   }),
-  streamRow('E8-8', 'A call that had ended gives what follows a checkpoint, and its result, again').by(streaming, async x => {
+  streamRow('E8-8', 'A call that has ended returns again what follows a checkpoint, and its result').by(streaming, async x => {
     const first = await streamed(x, streaming)
     const again = await streamed(x, streaming, positionOf(first.chunks[0]))
-    x.made(again.called, 'The call made again after its first chunk')
+    x.made(again.called, 'The call repeated after its first chunk')
     const both = [first.called.answer.frame, again.called.answer.frame]
     x.expect(again.called.text === first.called.text, 'It has another result: it ran again', both)
     const [rest, given] = [first.chunks.slice(1), again.chunks].map(list => JSON.stringify(list.map(({ said }) => said.sequence)))
-    x.expect(rest === given, 'It does not give the chunks that follow', all(again.chunks))
+    x.expect(rest === given, 'The following chunks are missing', all(again.chunks))
   }),
 ]

@@ -14,7 +14,7 @@ import { extensionTable } from '../define.ts'
 import { type Expectation, is, listIn, objectIn, objectsIn, orSkip } from '../expectations.ts'
 import { extensionId, isPlain, needsConfirmation, saidOf, scopesOf } from '../said.ts'
 import type { Bench, Json, Scenario } from '../scenario.ts'
-import { callTool, keyed, newKey, rest, type Scene, send, step, type TableStep } from '../steps.ts'
+import { callTool, keyed, newKey, rest, type ScenarioContext, send, step, type TableStep } from '../steps.ts'
 import { bringing, callable, either, type Finder, type FoundTool, toolThat, undoable } from '../tools.ts'
 import { agreed } from './confirmation.ts'
 import { onState, stateTokenIn } from './ongoing.ts'
@@ -23,16 +23,16 @@ const row = extensionTable('permissions')
 const reads = { writes: false }
 
 /** One that a single scope lets in. */
-const scopedTool = toolThat('needs one scope', tool => scopesOf(tool).length === 1 && !needsConfirmation(tool))
+const scopedTool = toolThat('requires one scope', tool => scopesOf(tool).length === 1 && !needsConfirmation(tool))
 /** One that can be called without harm, where there is such a one. */
 const seen = either(
-  toolThat('needs one scope and reads only', (tool, peer) => scopesOf(tool).length === 1 && peer.mayCall(String(tool.name))),
+  toolThat('requires one scope and is read-only', (tool, peer) => scopesOf(tool).length === 1 && peer.mayCall(String(tool.name))),
   scopedTool,
 )
-const guarded = toolThat('needs several scopes', tool => scopesOf(tool).length > 1 && !needsConfirmation(tool))
+const guarded = toolThat('requires several scopes', tool => scopesOf(tool).length > 1 && !needsConfirmation(tool))
 
 /** Parameters of `permissions/negotiate`: all that a tool needs. */
-export function asksFor(tool: Finder, more: Json = {}): (x: Scene) => Json {
+export function asksFor(tool: Finder, more: Json = {}): (x: ScenarioContext) => Json {
   return x => ({ requested_scopes: [...scopesOf(x.tool(tool).listed)], ...more })
 }
 
@@ -50,14 +50,14 @@ export function holding(granted: PeerAnswer): Saying {
 /** Asks for what a tool needs; there is nothing to judge where the server does not give it. */
 const grant = (tool: Finder, more: Json = {}) =>
   send('permissions/negotiate', asksFor(tool, { justification: 'To see whether it works', ...more }))
-const isGranted = { 'The server grants no scope that a tool needs': orSkip((it: PeerAnswer) => tokenIn(it) !== undefined) }
-const held = (x: Scene) => ({ say: holding(x.was(-1)) })
+const isGranted = { 'The server grants no scope that a tool requires': orSkip((it: PeerAnswer) => tokenIn(it) !== undefined) }
+const held = (x: ScenarioContext) => ({ say: holding(x.was(-1)) })
 
 /**
  * Goes on only where the kit lacks what the tool needs: whoever starts a server is often trusted with everything, and a token may
  * hold it. Fails where the check allows a call that is refused.
  */
-async function expectLack(x: Scene, finder: Finder, mayCall = true): Promise<void> {
+async function expectLack(x: ScenarioContext, finder: Finder, mayCall = true): Promise<void> {
   const tool = x.tool(finder)
   const check = await x.ask('permissions/check', { tool: tool.name, parameters: tool.args })
   if (check.result.allowed !== true) return
@@ -67,7 +67,7 @@ async function expectLack(x: Scene, finder: Finder, mayCall = true): Promise<voi
     x.expect(called.problem.code !== 'SCOPE_INSUFFICIENT', 'The check allows a call that is refused for its scopes', frames)
   }
   const scopes = scopesOf(tool.listed).join(' ')
-  x.leave(`The kit may call ${tool.name} as it is; judge the server over HTTP, with a token that lacks ${scopes}`)
+  x.leave(`The kit may already call ${tool.name}; test the server over HTTP, with a token without ${scopes}`)
 }
 
 const lacks = (tool: Finder): TableStep => step(x => expectLack(x, tool), tool)
@@ -75,7 +75,7 @@ const unscoped = isRefusedBy('SCOPE_INSUFFICIENT')
 const sameSet = (one: readonly unknown[], other: readonly unknown[]): boolean =>
   JSON.stringify([...one].sort()) === JSON.stringify([...other].sort())
 const namesMissing =
-  (tool: Finder): Expectation<PeerAnswer, Scene> =>
+  (tool: Finder): Expectation<PeerAnswer, ScenarioContext> =>
   (it, x) =>
     sameSet(listIn(it.problem, 'details', 'missing_scopes'), scopesOf(x.tool(tool).listed))
 
@@ -86,7 +86,7 @@ export const permissions: readonly Scenario[] = [
     const { name, args, listed } = x.tool(scopedTool)
     const scopes = [...scopesOf(listed)]
     x.hold(await x.ask('permissions/check', { tool: name, scopes_held: scopes, parameters: args }), {
-      'A check counts what the client claims to hold': hasResult({ allowed: false }),
+      'A check accepts scopes that the client only claims to have': hasResult({ allowed: false }),
       'A check does not name the missing scopes': it => sameSet(listIn(it.result, 'missing_scopes'), scopes),
     })
     x.refused(await x.call(scopedTool), 'SCOPE_INSUFFICIENT', 'The call that the check denied')
@@ -94,26 +94,23 @@ export const permissions: readonly Scenario[] = [
       ...asksFor(scopedTool)(x),
       justification: 'To see whether it works',
     })
-    if (tokenIn(granted) === undefined) return x.warn('The server grants no scope that a tool needs')
+    if (tokenIn(granted) === undefined) return x.warn('The server grants no scope that a tool requires')
     const say = holding(granted)
     x.hold(await x.ask('permissions/check', { tool: name, parameters: args }, { say }), {
-      'A check with a grant does not allow what the grant gives': hasResult({ allowed: true }),
+      'A check with a grant does not allow what the grant covers': hasResult({ allowed: true }),
     })
     x.made(await x.call(scopedTool, { say }), 'The call that the check allowed')
   }),
-  row('E4-2', 'A check of a tool that is not there says no, with a reason and no scopes; the call is a wrong parameter').by(
-    reads,
-    [
-      send('permissions/check', x => ({ tool: `no_such_tool_${x.key()}` })).expect({
-        'A check of an unknown tool gives no reason': hasResult({ allowed: false, reason: is.string }),
-        'A check of an unknown tool names missing_scopes': hasResult({ missing_scopes: is.absent }),
-      }),
-      step(x => x.call(`no_such_tool_${x.key()}`, { args: {} })).expect({
-        'A call of an unknown tool is not answered with -32602': hasCode(-32602),
-      }),
-    ],
-  ),
-  row('E4-2b E4-1', 'Several checks in one request are answered one by one').by({ needs: [scopedTool, callable] }, [
+  row('E4-2', 'A check of an unknown tool is denied with a reason and no scopes; the call is an invalid parameter').by(reads, [
+    send('permissions/check', x => ({ tool: `no_such_tool_${x.key()}` })).expect({
+      'A check of an unknown tool has no reason': hasResult({ allowed: false, reason: is.string }),
+      'A check of an unknown tool names missing_scopes': hasResult({ missing_scopes: is.absent }),
+    }),
+    step(x => x.call(`no_such_tool_${x.key()}`, { args: {} })).expect({
+      'A call of an unknown tool is not answered with -32602': hasCode(-32602),
+    }),
+  ]),
+  row('E4-2b E4-1', 'Several checks in one request are answered separately').by({ needs: [scopedTool, callable] }, [
     lacks(scopedTool),
     send('permissions/check', x => ({
       checks: [{ tool: x.tool(callable).name }, { tool: x.tool(scopedTool).name }],
@@ -122,67 +119,64 @@ export const permissions: readonly Scenario[] = [
         JSON.stringify(objectsIn(result, 'checks').map(check => check.allowed)) === '[true,false]',
     }),
   ]),
-  row('E4-3', 'A call without scopes is refused before it runs, naming all that are missing at once').by([
+  row('E4-3', 'A call without scopes is refused before it runs, and the refusal names all missing scopes').by([
     lacks(guarded),
     callTool(guarded).expect({
       'A call without its scopes': unscoped,
       'The refusal is not of the category auth_required': hasProblem({ category: 'auth_required' }),
-      'details.missing_scopes are not all that the list names': namesMissing(guarded),
+      'details.missing_scopes does not contain all scopes that the list names': namesMissing(guarded),
     }),
   ]),
-  row('E4-4', 'What is asked for is granted or denied with a reason, scope by scope').by(
-    { ...reads, needs: [guarded] },
-    async x => {
-      const wanted = [...scopesOf(x.tool(guarded).listed), `kit:${newKey()}`]
-      const { result } = await x.ask('permissions/negotiate', { requested_scopes: wanted })
-      const given = listIn(result, 'granted_scopes')
-      const denied = objectsIn(result, 'denied_scopes')
-      const every = [...given, ...denied.map(one => one.scope)]
-      x.expect(
-        given.every(scope => wanted.includes(String(scope))),
-        'Something was granted that was not asked for',
-      )
-      x.expect(sameSet(every, wanted), 'Not every scope is either granted or denied')
-      x.expect(
-        denied.every(one => is.word(one.reason)),
-        'A denied scope has no reason',
-      )
-      const isSession = typeof result.session === 'object' && result.session !== null
-      x.expect(given.length > 0 === isSession, 'There is a session without a granted scope, or none with one')
-    },
-  ),
-  row('E4-5', 'A grant lasts no longer than was asked for, and then gives nothing').by([
+  row('E4-4', 'Each requested scope is granted, or denied with a reason').by({ ...reads, needs: [guarded] }, async x => {
+    const wanted = [...scopesOf(x.tool(guarded).listed), `kit:${newKey()}`]
+    const { result } = await x.ask('permissions/negotiate', { requested_scopes: wanted })
+    const given = listIn(result, 'granted_scopes')
+    const denied = objectsIn(result, 'denied_scopes')
+    const every = [...given, ...denied.map(one => one.scope)]
+    x.expect(
+      given.every(scope => wanted.includes(String(scope))),
+      'A scope was granted that was not requested',
+    )
+    x.expect(sameSet(every, wanted), 'Not every scope is either granted or denied')
+    x.expect(
+      denied.every(one => is.word(one.reason)),
+      'A denied scope has no reason',
+    )
+    const isSession = typeof result.session === 'object' && result.session !== null
+    x.expect(given.length > 0 === isSession, 'There is a session without a granted scope, or none with one')
+  }),
+  row('E4-5', 'A grant lasts no longer than requested, and has no effect after that').by([
     lacks(scopedTool),
     grant(scopedTool, { ttl_seconds: 2 }).expect({
       ...isGranted,
       'A grant has no expires_at': ({ result }) => is.time(objectIn(result, 'session').expires_at),
-      'A grant lasts longer than was asked for': ({ result }) =>
+      'A grant lasts longer than requested': ({ result }) =>
         Date.parse(String(objectIn(result, 'session').expires_at)) - Date.now() <= 4_000,
     }),
-    callTool(scopedTool, held).expect({ 'A call within the time of its grant': isMade }),
+    callTool(scopedTool, held).expect({ 'A call before its grant expires': isMade }),
     rest(2_300),
-    callTool(scopedTool, x => ({ say: holding(x.was(-2)) })).expect({ 'A call after the time of its grant': unscoped }),
+    callTool(scopedTool, x => ({ say: holding(x.was(-2)) })).expect({ 'A call after its grant expired': unscoped }),
   ]),
-  row('E4-7', 'A token that is none of this caller gives nothing, and the answer is that for no grant').by(
+  row('E4-7', 'A grant token of another caller has no effect, and the answer is the same as without a grant').by(
     scopedTool,
     async x => {
       const forged = await x.call(scopedTool, { say: { permissions: { session_token: 'forged' } } })
       if (forged.problem.code !== 'SCOPE_INSUFFICIENT') await expectLack(x, scopedTool)
       x.hold(forged, {
         'A call with a forged grant': unscoped,
-        'A forged grant changes what is said to be missing': namesMissing(scopedTool),
+        'A forged grant changes the list of missing scopes': namesMissing(scopedTool),
       })
     },
   ),
-  row('E4-9', 'Tools are listed for those who may not call them, with the scopes that they need').by(
+  row('E4-9', 'Tools are listed with their scopes, also for clients that may not call them').by(
     { ...reads, needs: [seen] },
     // Nothing is called that may write.
     x => expectLack(x, seen, x.bench.peer.mayCall(x.tool(seen).name)),
   ),
-  row('E4-10', 'A page that grants more is on https').by([
+  row('E4-10', 'The page for more scopes is on https').by([
     send('permissions/check', x => ({ tool: x.tool(guarded).name })),
     callTool(guarded).expect({
-      'The server names no page': orSkip((it, { was }) => pagesIn(was(0), it).length > 0),
+      'The server names no elevation_url': orSkip((it, { was }) => pagesIn(was(0), it).length > 0),
       'elevation_url is not https': (it, { was }) =>
         pagesIn(was(0), it).every(url => is.string(url) && url.startsWith('https://')),
     }),
@@ -199,7 +193,7 @@ function pagesIn(check: PeerAnswer, called: PeerAnswer): readonly unknown[] {
  */
 
 async function asSubject(bench: Bench, subject: string): Promise<Requester> {
-  const noTokens = 'the kit was given no way to make tokens for two principals (option auth)'
+  const noTokens = 'the kit cannot create tokens for two principals (option auth, or --issuer)'
   const token = await (bench.auth ?? bench.leave(noTokens)).token({ subject })
   return openRequester(bench, { fresh: true, headers: { authorization: `Bearer ${token}` } })
 }
@@ -211,7 +205,13 @@ interface Two {
 }
 
 /** One scenario of an extension, played by two principals with one tool. */
-function between(extension: string, ids: string, title: string, finder: Finder, run: (x: Scene, two: Two) => Promise<void>) {
+function between(
+  extension: string,
+  ids: string,
+  title: string,
+  finder: Finder,
+  run: (x: ScenarioContext, two: Two) => Promise<void>,
+) {
   return extensionTable(extension)(ids, title).by({ carriers: ['http'], needs: [finder] }, async x => {
     const mine = await asSubject(x.bench, 'kit-one')
     await run(x, { tool: x.tool(finder), mine, other: await asSubject(x.bench, 'kit-two') })
@@ -219,7 +219,7 @@ function between(extension: string, ids: string, title: string, finder: Finder, 
 }
 
 const confirmed = toolThat(
-  'needs a yes and no scopes, and can be called without a page',
+  'requires confirmation and no scopes, and can be called without a page',
   tool => needsConfirmation(tool) && scopesOf(tool).length === 0 && saidOf(tool, 'confirmation').channel !== 'url',
 )
 const branching = bringing('state:branch')
@@ -230,70 +230,83 @@ export const principals: readonly Scenario[] = [
   between(
     'permissions',
     'E4-7p E4-7',
-    'The grant of one principal is to another one what a token is that nobody knows',
+    'The grant of one principal is an unknown token for another',
     scopedTool,
     async (x, { tool, mine, other }) => {
       const granted = await mine.ask('permissions/negotiate', asksFor(scopedTool)(x))
-      if (tokenIn(granted) === undefined) return x.leave('The server grants no scope that a tool needs')
+      if (tokenIn(granted) === undefined) return x.leave('The server grants no scope that a tool requires')
       const say = holding(granted)
-      x.made(await mine.call(tool, { say }), 'A call with a grant of one’s own')
+      x.made(await mine.call(tool, { say }), 'A call with a grant of the same principal')
       const foreign = await other.call(tool, { say })
-      x.refused(foreign, 'SCOPE_INSUFFICIENT', 'A call with the grant of somebody else')
+      x.refused(foreign, 'SCOPE_INSUFFICIENT', 'A call with the grant of another principal')
       const unknown = await other.call(tool, { say: { permissions: { session_token: 'nobody-knows-it' } } })
       const [one, two] = [foreign, unknown].map(({ problem }) => JSON.stringify([problem.code, problem.details]))
-      x.expect(one === two, 'The answer tells a foreign grant from an unknown one', [...granted.frames, ...foreign.frames])
+      x.expect(one === two, 'The answer distinguishes a foreign grant from an unknown one', [
+        ...granted.frames,
+        ...foreign.frames,
+      ])
     },
   ),
-  between('idempotency', 'E5-1p E5-1', 'A key of one principal is fresh to another one', callable, async (x, two) => {
+  between('idempotency', 'E5-1p E5-1', 'A key of one principal is unused for another', callable, async (x, two) => {
     x.made(await two.mine.call(two.tool, keyed(x)), 'A call under a fresh key')
     const called = await two.other.call(two.tool, keyed(x))
-    x.made(called, 'The call of somebody else under the same key')
+    x.made(called, 'The call of another principal under the same key')
     const fresh = called.member('idempotency').was_replay === false
-    x.expect(fresh, 'Somebody else’s result was given as a replay', called.frames)
+    x.expect(fresh, 'The result of another principal was returned as a replay', called.frames)
   }),
   between(
     'transactions',
     'E5-12p E5-12',
-    'A transaction of one principal is not there for another one',
+    'A transaction of one principal does not exist for another',
     undoable,
     async (x, { tool, mine, other }) => {
       const within = { transaction_id: newKey() }
       x.made(await mine.ask('transaction/begin', { ...within, timeout_seconds: 60 }), 'transaction/begin')
       const step = await other.call(tool, { say: { transactions: within } })
-      x.refused(step, 'RESOURCE_NOT_FOUND', 'A step of somebody else’s transaction')
+      x.refused(step, 'RESOURCE_NOT_FOUND', 'A step in a transaction of another principal')
       const commit = await other.ask('transaction/commit', within)
-      x.refused(commit, 'RESOURCE_NOT_FOUND', 'The commit of somebody else’s transaction')
+      x.refused(commit, 'RESOURCE_NOT_FOUND', 'The commit of a transaction of another principal')
       await mine.ask('transaction/rollback', within)
     },
   ),
-  between('confirmation', 'E6-3p E6-3', 'A yes of one principal is none of another one', confirmed, async (x, two) => {
-    const asked = await two.mine.call(two.tool)
-    x.text(asked.member('confirmation').confirmation_token, 'There is no confirmation_token')
-    const say = agreed(asked)
-    x.refused(await two.other.call(two.tool, { say }), 'CONFIRMATION_REQUIRED', 'A call with somebody else’s yes')
-    x.made(await two.mine.call(two.tool, { say }), 'The call with a yes of one’s own')
-  }),
+  between(
+    'confirmation',
+    'E6-3p E6-3',
+    'A confirmation of one principal does not count for another',
+    confirmed,
+    async (x, two) => {
+      const asked = await two.mine.call(two.tool)
+      x.text(asked.member('confirmation').confirmation_token, 'There is no confirmation_token')
+      const say = agreed(asked)
+      x.refused(
+        await two.other.call(two.tool, { say }),
+        'CONFIRMATION_REQUIRED',
+        'A call with a confirmation of another principal',
+      )
+      x.made(await two.mine.call(two.tool, { say }), 'The call with a confirmation of the same principal')
+    },
+  ),
   between(
     'streaming',
     'E8-7p E8-7',
-    'A checkpoint of one principal is none of another one',
+    'A checkpoint of one principal is invalid for another',
     streaming,
     async (x, { tool, mine, other }) => {
       const first = await mine.call(tool, { say: { progressToken: 'kit-checkpoint' } })
       const saidIn = (message: unknown) => objectIn(message, 'params', '_meta', extensionId('streaming'))
       const [chunk] = mine.peer.heard(message => Object.keys(saidIn(message)).length > 0)
       const { operation_id, checkpoint_token } = saidIn(chunk?.value)
-      if (!is.string(checkpoint_token)) return x.leave('The tool gives no checkpoints')
+      if (!is.string(checkpoint_token)) return x.leave('The tool returns no checkpoints')
       x.expect(!first.isError, 'The call that streams failed', first.frames)
       const resume = { operation_id, checkpoint_token }
       const foreign = await other.call(tool, { say: { progressToken: 'kit-other', streaming: { resume } } })
-      x.refused(foreign, 'CHECKPOINT_NOT_FOUND', 'A call that goes on from somebody else’s checkpoint')
+      x.refused(foreign, 'CHECKPOINT_NOT_FOUND', 'A call that continues from a checkpoint of another principal')
     },
   ),
-  between('state', 'E14-3p E14-3', 'A state of one principal is invalid for another one', branching, async (x, two) => {
+  between('state', 'E14-3p E14-3', 'A state of one principal is invalid for another', branching, async (x, two) => {
     const first = await two.mine.call(two.tool)
-    const token = x.text(stateTokenIn(first), 'A call with state gives no session_state')
-    x.refused(await two.other.call(two.tool, onState(token)), 'STATE_INVALID', 'A call with somebody else’s state')
-    x.made(await two.mine.call(two.tool, onState(token)), 'The call with a state of one’s own')
+    const token = x.text(stateTokenIn(first), 'A call with state returns no session_state')
+    x.refused(await two.other.call(two.tool, onState(token)), 'STATE_INVALID', 'A call with a state of another principal')
+    x.made(await two.mine.call(two.tool, onState(token)), 'The call with a state of the same principal')
   }),
 ]

@@ -77,25 +77,28 @@ const row = liveRows(isHooked)
 const anyRow = liveRows()
 
 const hooked = [
-  row('L10.1-1 L10.1-2 L6.5-2', 'A hook hears of inference, conversation, turn, words and model').by(hello, {
-    'inferenceId and conversationId must be texts': first(before, params({ inferenceId: is.string, conversationId: is.string })),
+  row('L10.1-1 L10.1-2 L6.5-2', 'A hook gets the inference, the conversation, the turn, the messages and the model').by(hello, {
+    'inferenceId and conversationId must be strings': first(
+      before,
+      params({ inferenceId: is.string, conversationId: is.string }),
+    ),
     'turnIndex must be an integer from 0': first(before, params({ turnIndex: isCount })),
-    'userMessage must be a text or null': first(before, params({ userMessage: (it: unknown) => it === null || is.string(it) })),
+    'userMessage must be a string or null': first(before, params({ userMessage: (it: unknown) => it === null || is.string(it) })),
     'model must have id, vendor, contextWindow and capabilities': first(before, params({ model })),
-    'A hook names no featureSet: its result does': first(before, params({ featureSet: is.absent })),
+    'A hook request has no featureSet: its result has one': first(before, params({ featureSet: is.absent })),
   }),
-  row('L10.5-1', 'What follows an inference is told of the same one, with its words and its cost').by(hello, {
+  row('L10.5-1', 'The hook after an inference gets the same inference, with its answer and its cost').by(hello, {
     'The blocking hook after the inference was not called': seen => after(seen).length > 0,
     'A blocking hook is a request': first(after, ({ id }) => id !== undefined),
     'The two hooks are of different inferences': first(
       after,
       ({ params }, seen) => params['inferenceId'] === before(seen)[0]?.params['inferenceId'],
     ),
-    'assistantMessage must be a text': first(after, params({ assistantMessage: is.string })),
+    'assistantMessage must be a string': first(after, params({ assistantMessage: is.string })),
     'usage must have inputTokens and outputTokens': first(after, params({ usage })),
   }),
-  row('L10.5-1-told', 'A hook that does not block is told by a notification').by(told, {
-    'The hook after the inference was not told': seen => after(seen).length > 0,
+  row('L10.5-1-told', 'A hook that does not block gets a notification').by(told, {
+    'The hook after the inference got no notification': seen => after(seen).length > 0,
     // Where servers send nothing unasked, hosts have no notifications either.
     'A hook that does not block is a notification': first(after, ({ id }, seen) => seen.stateless || id === undefined),
   }),
@@ -105,26 +108,26 @@ const hooked = [
       ({ method }) => String(method).startsWith('context/'),
     ),
   }),
-  anyRow('L10.1-1-turns', 'A conversation keeps its name, and its turns count').by(
+  anyRow('L10.1-1-turns', 'A conversation keeps its id, and its turns are counted').by(
     [turns, requires(seen => before(seen).length > 1, 'the host did not run two turns')],
     {
       'conversationId changed within a conversation': bothTurns((one, two) => one['conversationId'] === two['conversationId']),
       'turnIndex counts the turns from 0': bothTurns((one, two) => one['turnIndex'] === 0 && two['turnIndex'] === 1),
-      'Two inferences have one inferenceId': bothTurns((one, two) => one['inferenceId'] !== two['inferenceId']),
+      'Two inferences have the same inferenceId': bothTurns((one, two) => one['inferenceId'] !== two['inferenceId']),
     },
   ),
-  row('L10.5-2', 'What a blocking hook makes of an answer is what the user sees').by(modified, {
+  row('L10.5-2', 'The user sees the answer as a blocking hook changed it').by(modified, {
     ...reportsText,
     'The text': seen => textSeen(seen) === 'Changed.' || `The user saw "${textSeen(seen)}"`,
   }),
-  row('L6.6-3', 'What a hook says in the name of a disabled set does not count').by(foreign, {
+  row('L6.6-3', 'A hook result in the name of a disabled set has no effect').by(foreign, {
     ...reportsText,
     'A disabled set changed what the user saw': seen => textSeen(seen) !== 'Stolen.',
   }),
-  row('L10.6-1', 'A hook that does not answer is not waited for beyond its time').by(mute, {
+  row('L10.6-1', 'The host does not wait for a hook longer than its timeout').by(mute, {
     'The host still waits for the hook': shownBy(before, seen => !seen.end.timedOut && after(seen).length > 0),
   }),
-  anyRow('L10.7-2 L10.7-1', 'An inference that a hook wants has no hooks of its own').by(
+  anyRow('L10.7-2 L10.7-1', 'An inference that a hook requests has no hooks').by(
     [nested, requires(seen => !seen.stateless, 'a server of this wire asks by its stream'), isHooked],
     {
       'The hooks': shownBy(before, seen => {
@@ -207,28 +210,28 @@ function counted(count: number): ClientNeed {
 const rolledBack = sent('state/rollback', 'the host rolled nothing back')
 
 const states = [
-  anyRow('L8.4-1 L8.4-2 L8.3-1 L8.3-2', 'Calls carry the state of the head, and the first one none').by([byHost, counted(3)], {
+  anyRow('L8.4-1 L8.4-2 L8.3-1 L8.3-2', 'Calls contain the current state, and the first one none').by([byHost, counted(3)], {
     'There is no state before the first call': first(nth(1), lacks('state')),
     'The second call must carry the state of the first result': first(nth(2), hasNotes('1')),
     'The third call must carry what the patch made': first(nth(3), hasNotes('1', '2')),
-    'Where the host keeps the state, no checkpoint is sent': each(seen => calls(seen).slice(1, 3), lacks('checkpoint')),
+    'If the host stores the state, no checkpoint is sent': each(seen => calls(seen).slice(1, 3), lacks('checkpoint')),
   }),
-  anyRow('L8.6-2 L8.5-1 L8.2-2 L8.3-3', 'After a rollback calls carry the state of then').by([byHost, rolledBack, counted(4)], {
+  anyRow('L8.6-2 L8.5-1 L8.2-2 L8.3-3', 'After a rollback calls carry the restored state').by([byHost, rolledBack, counted(4)], {
     'state/rollback must name set and checkpoint': first(
       'state/rollback',
       params({ featureSet: 'lab.notes', checkpoint: 'c-1' }),
     ),
-    'The call after the rollback must carry the old state': first(nth(4), hasNotes('1')),
+    'The call after the rollback must contain the restored state': first(nth(4), hasNotes('1')),
   }),
-  anyRow('L8.7-1 L8.2-1', 'Where the server keeps the state, calls carry the checkpoint and no state').by(
+  anyRow('L8.7-1 L8.2-1', 'If the server stores the state, calls contain the checkpoint and no state').by(
     [byServer, counted(2)],
     {
       'There is no checkpoint before the first call': first(nth(1), lacks('checkpoint')),
       'The second call must carry checkpoint s-1 and no state': first(nth(2), params({ checkpoint: 's-1', state: is.absent })),
     },
   ),
-  anyRow('L8.6-1', 'A rollback that the server refuses moves nothing').by([byServer, rolledBack, counted(3)], {
-    'The head moved though the server refused': first(nth(3), params({ checkpoint: 's-2' })),
+  anyRow('L8.6-1', 'A rollback that the server refuses changes nothing').by([byServer, rolledBack, counted(3)], {
+    'The state changed although the server refused': first(nth(3), params({ checkpoint: 's-2' })),
   }),
 ]
 

@@ -116,52 +116,49 @@ export const openingScenarios = [
     ),
   }),
   row('L6.4-1 L6.7-1 L5.2-1', 'The selection names every declared set in exactly one list, without patterns').by(hello, {
-    'The server was not told which sets are enabled': shownBy(
+    'The server did not get the list of enabled sets': shownBy(
       seen => seen.requests().slice(0, 4),
       seen => tellings(seen).length > 0,
     ),
     'The sets': firstSelection(({ enabled, disabled }) => {
       const times = (name: string): number => [...enabled, ...disabled].filter(one => one === name).length
       const odd = Object.keys(sets).find(name => times(name) !== 1)
-      return odd === undefined || `${odd} stands ${times(odd)} times in the two lists`
+      return odd === undefined || `${odd} is ${times(odd)} times in the two lists`
     }),
-    'Patterns are for the host alone': firstSelection(
+    'The selection must not contain patterns': firstSelection(
       ({ enabled, disabled }) => ![...enabled, ...disabled].some(name => String(name).includes('*')),
     ),
-    'The selection is not what the host was configured with': firstSelection(
+    'The selection differs from the configuration of the host': firstSelection(
       ({ enabled, disabled }) => disabled.includes('lab.off') && enabled.includes('lab.push'),
     ),
   }),
-  row('L6.3-1', 'Patterns in the configuration cover the names that they fit, and what disables beats what enables').by(
-    patterns,
-    {
-      'the host told no selection': orSkip(seen => tellings(seen).length > 0),
-      'the host knows no patterns': orSkip(firstSelection(({ enabled }) => enabled.length > 0)),
-      'lab.* covers all sets of lab': firstSelection(
-        ({ enabled }) => enabled.includes('lab.push') && enabled.includes('lab.notes'),
-      ),
-      'lab.o* disables lab.off': firstSelection(
-        ({ enabled, disabled }) => disabled.includes('lab.off') && !enabled.includes('lab.off'),
-      ),
-    },
-  ),
-  row('L7.2-2', 'The configured scopes are told to the server').by(hello, {
-    'The lists of lab.files were not told': seen =>
+  row('L6.3-1', 'Patterns in the configuration select matching names, and disabling wins over enabling').by(patterns, {
+    'the host sent no selection': orSkip(seen => tellings(seen).length > 0),
+    'the host does not support patterns': orSkip(firstSelection(({ enabled }) => enabled.length > 0)),
+    'lab.* covers all sets of lab': firstSelection(
+      ({ enabled }) => enabled.includes('lab.push') && enabled.includes('lab.notes'),
+    ),
+    'lab.o* disables lab.off': firstSelection(
+      ({ enabled, disabled }) => disabled.includes('lab.off') && !enabled.includes('lab.off'),
+    ),
+  }),
+  row('L7.2-2', 'The configured scopes are sent to the server').by(hello, {
+    'The lists of lab.files were not sent': seen =>
       [declared(seen), ...tellings(seen).map(({ params }) => params)].some(told =>
         JSON.stringify(told).includes('/project/secret'),
       ),
   }),
-  hostRow('L3.3-1', 'A server that is not live hears nothing of MCP Live').by(plain, {
-    'The server announced nothing of the kind': none(
+  hostRow('L3.3-1', 'A server without MCP Live gets none of its messages').by(plain, {
+    'The server did not announce MCP Live': none(
       seen => seen.fromClient,
       ({ method }) => liveMethod.test(String(method)),
     ),
-    'A call carries what only live servers know': none(
+    'A call contains data of MCP Live': none(
       seen => seen.calls(),
       ({ params }) => ['state', 'checkpoint', 'scope'].some(member => member in params),
     ),
   }),
-  hostRow('L3.3-2', 'What a server asks that did not announce it is refused').by(
+  hostRow('L3.3-2', 'Requests of a server that did not announce MCP Live are refused').by(
     [plain, requires(seen => !seen.stateless, 'a server of this wire cannot ask unasked'), called],
     {
       'A push of a server that is not live was not refused': shownBy(
@@ -175,8 +172,8 @@ export const openingScenarios = [
       selections(log.messages).every(({ enabled }) => !enabled.includes('lab.bad') && !enabled.includes('lab.worse')),
     ),
   }),
-  calledRow('L6.7-4 L6.6-2', 'Added sets are selected by policy and told, removed ones are unknown').by(changed, {
-    'The verdict on the new set was not told': ({ log }) =>
+  calledRow('L6.7-4 L6.6-2', 'Added sets are selected by policy and reported, removed ones are unknown').by(changed, {
+    'The decision about the new set was not sent': ({ log }) =>
       selections(log.messages).some(({ enabled }) => enabled.includes('lab.new')),
     'The push was not answered': seen => answerTo(seen, 'removed') !== undefined,
     'A removed set must be unknown (-32003)': shownBy(
@@ -184,9 +181,9 @@ export const openingScenarios = [
       seen => errorTo(seen, 'removed')['code'] === -32003,
     ),
   }),
-  row('L6.7-1 L6.6-1', 'Another selection is told at once, and holds').by(selected, {
-    'the host did not select anew': orSkip(seen => tellings(seen).length > 1),
-    'lab.push was disabled, and that was not told': shownBy(
+  row('L6.7-1 L6.6-1', 'Another selection is sent immediately, and is enforced').by(selected, {
+    'the host did not select again': orSkip(seen => tellings(seen).length > 1),
+    'lab.push was disabled, and that was not sent': shownBy(
       tellings,
       ({ log }) => selections(log.messages).at(-1)?.disabled.includes('lab.push') === true,
     ),

@@ -115,7 +115,7 @@ const finished = ['end_turn', 'max_tokens', 'stop_sequence']
 const row = liveRows(called)
 
 const pushing = [
-  row('L9.2-1 L6.5-1', 'A push without what it must have is -32602').by(pushes, {
+  row('L9.2-1 L6.5-1', 'A push without a required member is -32602').by(pushes, {
     'The pushes': shownBy(answers, seen => {
       const odd = flawed.find(([name]) => errorTo(seen, name)['code'] !== -32602)
       return odd === undefined || `A push with ${odd[0]} must be answered -32602`
@@ -136,23 +136,23 @@ const pushing = [
       const { accepted, reason } = resultTo(seen, 'first')
       return accepted !== false || typeof reason === 'string'
     },
-    'What is refused has no inferenceId': seen => {
+    'A refusal has no inferenceId': seen => {
       const { accepted, inferenceId } = resultTo(seen, 'first')
       return accepted === true || inferenceId === undefined
     },
   }),
-  row('L9.4-1', 'A push that comes again gets the first answer again').by(pushes, {
+  row('L9.4-1', 'A repeated push gets the first answer again').by(pushes, {
     'The answers': shownBy(answers, seen => {
       const [one, again] = [resultTo(seen, 'first'), resultTo(seen, 'repeated')]
       return sameJson(one, again) || `First ${JSON.stringify(one)}, then ${JSON.stringify(again)}`
     }),
   }),
-  row('L12-1', 'The host says which model it has').by(pushes, {
+  row('L12-1', 'The host reports its model').by(pushes, {
     'model/info must give id, vendor, contextWindow and capabilities': given('model', {
       ...{ id: is.string, vendor: is.string, contextWindow: is.number, capabilities: Array.isArray },
     }),
   }),
-  row('L4.1-3 L4.1-2', 'A method sent the wrong way is -32601').by(pushes, {
+  row('L4.1-3 L4.1-2', 'A method in the wrong direction is -32601').by(pushes, {
     'context/beforeInference is for servers: -32601': refusedWith(-32601, 'wrong-way'),
   }),
   row('L4-1', 'Every request gets exactly one response').by(pushes, (seen, { expect }) => {
@@ -168,17 +168,17 @@ const elevating = [
   row('L7.3-1', 'A scope without a label is -32602').by(elevations, {
     'The code must be -32602': refusedWith(-32602, 'none', 'unlabelled'),
   }),
-  row('L7.5-1 L7.6-1 L7.2-1', 'What the list allows is approved, with its payload').by(elevations, {
+  row('L7.5-1 L7.6-1 L7.2-1', 'A scope on the whitelist is approved, with its payload').by(elevations, {
     'A scope on the whitelist must be approved': given('white', { approved: true }),
-    'The payload comes back with the approval': shownBy(answers, seen => sameJson(resultTo(seen, 'white')['payload'], payload)),
+    'The approval contains the payload': shownBy(answers, seen => sameJson(resultTo(seen, 'white')['payload'], payload)),
   }),
-  row('L7.6-1', 'What the list forbids is denied with a reason, also where another list allows it').by(elevations, {
+  row('L7.6-1', 'A scope on the blacklist is denied with a reason, also if it is on the whitelist').by(elevations, {
     'A scope on the blacklist must be denied, with a reason': given('black', { approved: false, reason: is.string }),
   }),
-  row('L7.6-3', 'Beyond the lists nothing is approved by itself').by(elevations, {
+  row('L7.6-3', 'Beyond the lists nothing is approved automatically').by(elevations, {
     'The scopes': shownBy(answers, seen => {
       const odd = ['outside', 'unscoped'].find(name => resultTo(seen, name)['approved'] === true)
-      return odd === undefined || `${odd} was approved though nobody was asked`
+      return odd === undefined || `${odd} was approved although nobody was asked`
     }),
     'Of a disabled set it is -32001': refusedWith(-32001, 'disabled'),
     'Of an unknown set it is -32003': refusedWith(-32003, 'unknown'),
@@ -186,7 +186,7 @@ const elevating = [
   row('L7.6-2', 'An approval does not outlive a list that forbids the scope').by(later, {
     'the host has nobody who approves': orSkip(given('before', { approved: true })),
     'the host did not call the tool again': orSkip(seen => answerTo(seen, 'after') !== undefined),
-    'What the list forbids by now was approved': given('after', { approved: false }),
+    'A scope that is now on the blacklist was approved': given('after', { approved: false }),
   }),
 ]
 
@@ -196,8 +196,8 @@ const inferring = [
     'no-set must be -32602': refusedWith(-32602, 'no-set'),
     'An inference of a disabled set must be -32001': refusedWith(-32001, 'off'),
   }),
-  row('L11.3-1 L11.3-2', 'An inference is answered with what ran, why it ended and what it cost').by(inference, {
-    'content and model must be texts': given('plain', { content: is.string, model: is.string }),
+  row('L11.3-1 L11.3-2', 'An inference is answered with model, finish reason and usage').by(inference, {
+    'content and model must be strings': given('plain', { content: is.string, model: is.string }),
     [`finishReason is one of ${finished.join(', ')}`]: given('plain', { finishReason: is.oneOf(...finished) }),
     'usage must have inputTokens and outputTokens': given('plain', {
       usage: { inputTokens: Number.isInteger, outputTokens: Number.isInteger },
@@ -216,7 +216,7 @@ const inferring = [
     },
   }),
   row('L11.4-2', 'Without stream there are no chunks').by(inference, {
-    'Chunks came that nobody asked for': seen => chunksOf(seen, 'plain').length === 0,
+    'Chunks came that were not requested': seen => chunksOf(seen, 'plain').length === 0,
   }),
 ]
 

@@ -10,7 +10,7 @@ import { listIn, objectIn } from '../expectations.ts'
 import { type Need, peerHas } from '../needs.ts'
 import { broughtBy, hintKey } from '../said.ts'
 import type { Advertised, Bench, Frame, Json } from '../scenario.ts'
-import { Scene } from '../steps.ts'
+import { ScenarioContext } from '../steps.ts'
 import { type Finder, toolThat } from '../tools.ts'
 import { letGo, type RawPeer, refusedBy } from '../wire/raw-peer.ts'
 
@@ -76,7 +76,7 @@ interface LiveGiven extends Given {
 }
 
 /** A scene whose requests are those of a live host. */
-export interface LiveScene extends Scene {
+export interface LiveScenarioContext extends ScenarioContext {
   readonly host: Host
   /** What the server declares, and its sets by name. */
   readonly declared: Json
@@ -86,23 +86,23 @@ export interface LiveScene extends Scene {
 const declares = peerHas(peer => declaredBy(peer) !== undefined, 'The server does not declare MCP Live')
 
 /** A row of MCP Live. */
-export const live = table<LiveScene, LiveGiven>('live/', { revisions: eras, writes: true, needs: [declares] }, openHost)
+export const live = table<LiveScenarioContext, LiveGiven>('live/', { revisions: eras, writes: true, needs: [declares] }, openHost)
 
-async function openHost(bench: Bench, { host: { declares = { version: '0.2' }, select } = {} }: LiveGiven): Promise<LiveScene> {
+async function openHost(
+  bench: Bench,
+  { host: { declares = { version: '0.2' }, select } = {} }: LiveGiven,
+): Promise<LiveScenarioContext> {
   const peer = await bench.open({ fresh: true, ...(declares === false ? {} : { live: declares }) })
   const host = new Host(peer, declares !== false)
   const sets = setsOf(bench.peer)
   await host.start(select ?? { enabled: [...sets.keys()], disabled: [] })
-  const scene = new Scene(bench, peer, () => host.meta())
-  return Object.assign(scene, { host, sets, declared: declaredBy(bench.peer) ?? {}, close: () => host.close() })
+  const context = new ScenarioContext(bench, peer, () => host.meta())
+  return Object.assign(context, { host, sets, declared: declaredBy(bench.peer) ?? {}, close: () => host.close() })
 }
 
 /** A tool that says that it brings about `prefix:SET`. */
 export function bringingSet(prefix: string): Finder {
-  return toolThat(
-    `says in _meta["${hintKey}"].brings that it brings about "${prefix}:SET"`,
-    tool => broughtBy(tool, prefix) !== undefined,
-  )
+  return toolThat(`declares "${prefix}:SET" in _meta["${hintKey}"].brings`, tool => broughtBy(tool, prefix) !== undefined)
 }
 
 /** Needs a set that uses this. */

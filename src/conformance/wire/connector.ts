@@ -3,7 +3,7 @@
  * for the next that wants the same; whoever needs an untouched one says so.
  */
 
-import type { Door } from '../../jsonrpc/connection.ts'
+import type { Acceptor } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Carrier, Frame, OpenOptions, RevisionId, Subject } from '../scenario.ts'
 import { isStateless, sayHello } from './envelope.ts'
@@ -22,9 +22,11 @@ interface ConnectorOptions {
   readonly onFrame?: ((frame: Frame, on: FrameOrigin) => void) | undefined
 }
 
-/** On which connection a frame passed. */
+/** The connection of a frame. */
 export interface FrameOrigin {
+  /** The revision of the connection. */
   readonly revision: RevisionId
+  /** The carrier of the connection. */
   readonly carrier: Carrier
   /** The same object for all frames of one connection. */
   readonly connection: object
@@ -45,11 +47,11 @@ export class Connector {
 
   async open(options: OpenOptions = {}): Promise<WirePeer> {
     const key = this.#keyOf(options)
-    const kept = key === undefined ? undefined : this.#spare.get(key)
+    const stored = key === undefined ? undefined : this.#spare.get(key)
     if (key !== undefined) this.#spare.delete(key)
-    if (kept !== undefined && kept.ended === undefined) {
-      kept.renew(options)
-      return kept
+    if (stored !== undefined && stored.ended === undefined) {
+      stored.renew(options)
+      return stored
     }
     return this.#fresh(options)
   }
@@ -108,24 +110,46 @@ async function away(peer: WirePeer): Promise<void> {
 
 // ── Where a server can be reached: one place per carrier, and a raw connection to any of them.
 
-/** One server, wherever it serves. */
+/** One server at several addresses. */
 export interface Places {
+  /** The command that serves on standard input and output. */
   readonly stdio?: Subject
+  /** The URL of Streamable HTTP. */
   readonly http?: string | URL
-  /** The old pair: where its stream is opened. */
+  /** The URL of the HTTP+SSE stream (2024-11-05). */
   readonly sse?: string | URL
+  /** The URL of the WebSocket, `ws:` or `wss:`. */
   readonly websocket?: string | URL
-  /** A server in this process: `server.door`. */
-  readonly memory?: Door
+  /** A server in this process: `server.acceptor`. */
+  readonly memory?: Acceptor
 }
 
-/** What can be judged: a URL, a command, a server of this process, or one server at several places. */
-export type JudgeTarget = string | URL | Subject | { readonly door: Door } | Places
+/** What can be judged: a URL, a command, a server of this process, or one server at several addresses. */
+export type JudgeTarget =
+  | string
+  | URL
+  | Subject
+  | {
+      /** A server in this process: `server.acceptor`. */
+      readonly acceptor: Acceptor
+    }
+  | FormerTarget
+  | Places
+
+/** A server under its former name. */
+interface FormerTarget {
+  /**
+   * The former name of `acceptor`.
+   * @deprecated Use `acceptor`.
+   */
+  readonly door: Acceptor
+}
 
 /** The places of a target; throws TypeError where it has none. */
 export function placesOf(target: JudgeTarget): Places {
   if (typeof target === 'string' || target instanceof URL) return placeOf(target)
   if ('command' in target) return { stdio: target }
+  if ('acceptor' in target) return { memory: target.acceptor }
   return 'door' in target ? { memory: target.door } : target
 }
 
@@ -133,7 +157,7 @@ function placeOf(target: string | URL): Places {
   const url = URL.canParse(target) ? new URL(target) : undefined
   if (url?.protocol === 'ws:' || url?.protocol === 'wss:') return { websocket: url }
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return { http: url }
-  throw new TypeError(`Cannot judge "${clip(String(target))}": give a full http, https, ws or wss URL, or { command, args }`)
+  throw new TypeError(`Cannot test "${clip(String(target))}": pass a full http, https, ws or wss URL, or { command, args }`)
 }
 
 const carriers: readonly Carrier[] = ['memory', 'stdio', 'http', 'sse', 'websocket']
@@ -158,5 +182,5 @@ function pipeTo(
   if (carrier === 'sse' && places.sse !== undefined) return ssePipe({ url: new URL(places.sse), headers: given })
   if (carrier === 'websocket' && places.websocket !== undefined)
     return webSocketPipe({ url: new URL(places.websocket), headers: given, protocols: options.protocols })
-  throw new TypeError(`The target has no place for ${carrier}`)
+  throw new TypeError(`The target has no address for ${carrier}`)
 }

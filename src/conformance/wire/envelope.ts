@@ -153,7 +153,7 @@ function letIn(answer: Answer): Answer {
 export function guardedBy(status: number | undefined): Guarded | undefined {
   if (status !== 401 && status !== 403) return undefined
   return new Guarded(
-    `The server wants credentials: it answered with HTTP status ${status}. Give them: vivarium test --bearer-env NAME or --header 'Name: value'`,
+    `The server requires credentials: it answered with HTTP status ${status}. Pass them: vivarium test --bearer-env NAME or --header 'Name: value'`,
   )
 }
 

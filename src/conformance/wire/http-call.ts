@@ -61,7 +61,7 @@ export function httpCall(call: HttpCall, sockets?: Sockets): Promise<HttpReply> 
     const drop = (): void => void request.destroy()
     // Destroyed without the reason: a socket that is just given back has nobody left who hears of it.
     const stop = (): void => {
-      reject(limit.aborted ? late(call) : new Error('We let go of the exchange'))
+      reject(limit.aborted ? late(call) : new Error('The kit closed the exchange'))
       drop()
     }
     signal.addEventListener('abort', stop)
@@ -81,7 +81,7 @@ function late(call: HttpCall): Error {
 function lost(call: HttpCall, error: Error): Error {
   const code = 'code' in error ? String(error.code) : ''
   if (code !== 'ECONNRESET' && code !== 'EPIPE' && !code.startsWith('HPE_')) return error
-  const how = code.startsWith('HPE_') ? `answered with what is no HTTP (${error.message})` : 'cut off without an answer'
+  const how = code.startsWith('HPE_') ? `answered with an invalid HTTP response (${error.message})` : 'cut off without an answer'
   return new Failed(`${call.method} ${call.url.pathname} was ${how}`)
 }
 

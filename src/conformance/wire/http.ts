@@ -5,7 +5,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { Failed, type RevisionId } from '../scenario.ts'
 import { guardedBy, messageHeaders } from './envelope.ts'
 import { httpCall, openSockets, present } from './http-call.ts'
-import type { HttpFace, Outward, Pipe, PipeSink, Sent } from './raw-peer.ts'
+import type { HttpControl, Pipe, PipeSink, SendContext, Sent } from './raw-peer.ts'
 
 const streamMs = 600_000
 /** A server that does not answer at all when it is listened to need not be waited for. */
@@ -18,7 +18,7 @@ export function httpPipe({ url, headers: always }: HttpPlace, revision: Revision
   let sink: PipeSink | undefined
   let session: string | undefined
   let version: string | undefined
-  const http: HttpFace = {
+  const http: HttpControl = {
     url,
     get session() {
       return session
@@ -28,15 +28,15 @@ export function httpPipe({ url, headers: always }: HttpPlace, revision: Revision
   }
 
   /** What the handshake brought is said with every later message. */
-  function learn(outward: Outward, status: number, headers: Readonly<Record<string, string>>): void {
-    if (outward.message?.['method'] !== 'initialize' || status >= 300) return
+  function learn(sendContext: SendContext, status: number, headers: Readonly<Record<string, string>>): void {
+    if (sendContext.message?.['method'] !== 'initialize' || status >= 300) return
     session = headers['mcp-session-id']
-    if (isRecord(outward.message['params'])) version = String(outward.message['params']['protocolVersion'] ?? '')
+    if (isRecord(sendContext.message['params'])) version = String(sendContext.message['params']['protocolVersion'] ?? '')
   }
 
-  async function send(text: string, outward: Outward): Promise<Sent> {
-    const headers = present({ ...http.headers(outward.message), ...lowered(outward.headers) })
-    const signal = outward.signal === undefined ? gone.signal : AbortSignal.any([gone.signal, outward.signal])
+  async function send(text: string, sendContext: SendContext): Promise<Sent> {
+    const headers = present({ ...http.headers(sendContext.message), ...lowered(sendContext.headers) })
+    const signal = sendContext.signal === undefined ? gone.signal : AbortSignal.any([gone.signal, sendContext.signal])
     const reply = await http.call({
       method: 'POST',
       headers,
@@ -44,12 +44,12 @@ export function httpPipe({ url, headers: always }: HttpPlace, revision: Revision
       signal,
       ms: streamMs,
       onHead: (status, got) => {
-        learn(outward, status, got)
-        outward.onHead?.(status, got)
+        learn(sendContext, status, got)
+        sendContext.onHead?.(status, got)
       },
-      onEvent: ({ data }) => data !== '' && sink?.frame(data, 200, outward.exchange),
+      onEvent: ({ data }) => data !== '' && sink?.frame(data, 200, sendContext.exchange),
     })
-    if (reply.body !== '') sink?.frame(reply.body, reply.status, outward.exchange)
+    if (reply.body !== '') sink?.frame(reply.body, reply.status, sendContext.exchange)
     return { status: reply.status, headers: reply.headers, body: reply.body }
   }
 
@@ -110,7 +110,7 @@ export function ssePipe({ url, headers }: HttpPlace): Pipe {
   const sockets = openSockets()
   const gone = new AbortController()
   let endpoint: URL | undefined
-  const http: HttpFace = {
+  const http: HttpControl = {
     get url() {
       return endpoint ?? url
     },
@@ -124,8 +124,8 @@ export function ssePipe({ url, headers }: HttpPlace): Pipe {
     async start(sink) {
       endpoint = await openStream(url, headers, gone.signal, sink)
     },
-    async send(text, outward) {
-      const headers = present({ ...http.headers(), ...outward.headers })
+    async send(text, sendContext) {
+      const headers = present({ ...http.headers(), ...sendContext.headers })
       const reply = await http.call({ method: 'POST', headers, body: text })
       return { status: reply.status, headers: reply.headers, body: reply.body }
     },
@@ -139,7 +139,7 @@ export function ssePipe({ url, headers }: HttpPlace): Pipe {
 function openStream(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal, sink: PipeSink): Promise<URL> {
   return new Promise((resolve, reject) => {
     let isFirst = true
-    const late = (): void => reject(new Failed(`The stream has not named where to post within ${endpointMs} ms`))
+    const late = (): void => reject(new Failed(`The stream did not name its endpoint within ${endpointMs} ms`))
     const timer = setTimeout(late, endpointMs)
     const call = httpCall({
       url,
@@ -153,7 +153,7 @@ function openStream(url: URL, headers: Readonly<Record<string, string>>, signal:
         clearTimeout(timer)
         const named = type === 'endpoint' && URL.canParse(data, url) ? new URL(data, url) : undefined
         if (named !== undefined) resolve(named)
-        else if (type === 'endpoint') reject(new Failed(`The endpoint "${clip(data)}" is no address`))
+        else if (type === 'endpoint') reject(new Failed(`The endpoint "${clip(data)}" is not an address`))
         else reject(new Failed(`The first event of the stream is "${clip(type)}", not "endpoint"`))
       },
     })

@@ -9,15 +9,15 @@ import {
   type Answer,
   type AnswerError,
   type Begun,
-  type ChildFace,
-  type HttpFace,
+  type ChildControl,
+  type HttpControl,
   letGo,
   type Match,
-  type Outward,
   type Pipe,
   type RawPeer,
   type RequestOptions,
   refusedBy,
+  type SendContext,
   type Sent,
 } from './raw-peer.ts'
 
@@ -73,13 +73,13 @@ export class WirePeer implements RawPeer {
     return this.#pipe.carrier
   }
 
-  get http(): HttpFace {
-    if (this.#pipe.http === undefined) throw new TypeError(`There is no HTTP below ${this.carrier}`)
+  get http(): HttpControl {
+    if (this.#pipe.http === undefined) throw new TypeError(`${this.carrier} does not use HTTP`)
     return this.#pipe.http
   }
 
-  get child(): ChildFace {
-    if (this.#pipe.child === undefined) throw new TypeError(`There is no process below ${this.carrier}`)
+  get child(): ChildControl {
+    if (this.#pipe.child === undefined) throw new TypeError(`${this.carrier} does not use a process`)
     return this.#pipe.child
   }
 
@@ -245,7 +245,7 @@ export class WirePeer implements RawPeer {
     return new Failed(`${method} was not answered ${why}`, since.slice(0, 6))
   }
 
-  async #send(text: string, message: Json | undefined, options: RequestOptions, way: Partial<Outward> = {}): Promise<Sent> {
+  async #send(text: string, message: Json | undefined, options: RequestOptions, way: Partial<SendContext> = {}): Promise<Sent> {
     this.#guard(message ?? parsedJson(text))
     this.#log.add('out', text)
     try {
@@ -305,7 +305,7 @@ export class WirePeer implements RawPeer {
   async #response(method: string, params: Json): Promise<Json> {
     if (method === 'ping') return { result: {} }
     const answer = this.#answers.get(method)
-    if (answer === undefined) return { error: { code: -32601, message: `The kit was not told how to answer ${clip(method)}` } }
+    if (answer === undefined) return { error: { code: -32601, message: `The scenario has no answer for ${clip(method)}` } }
     try {
       return { result: await answer(params) }
     } catch (error) {

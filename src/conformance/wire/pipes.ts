@@ -1,14 +1,14 @@
 /** A server as a child process: one frame a line, and all that its standard output says, frame or not. */
 import { realClock } from '../../core/clock.ts'
 import { settlesWithin } from '../../core/deadlines.ts'
-import type { Door } from '../../jsonrpc/connection.ts'
+import type { Acceptor } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { memoryPair } from '../../transports/memory.ts'
 import { RunningCommand } from '../../transports/stdio/command.ts'
 import { loadWs, type Socket } from '../../transports/websocket/ws.ts'
 import { Failed, type Subject } from '../scenario.ts'
 import { guardedBy } from './envelope.ts'
-import type { ChildFace, Pipe, PipeSink } from './raw-peer.ts'
+import type { ChildControl, Pipe, PipeSink } from './raw-peer.ts'
 
 const stderrLines = 20
 const exitMs = 500
@@ -21,8 +21,8 @@ export function stdioPipe(subject: Subject): Pipe {
   let running: RunningCommand | undefined
   const write = (bytes: string | Uint8Array): Promise<void> =>
     new Promise((resolve, reject) => {
-      if (running === undefined) reject(new Error('The process is not started'))
-      else running.input.write(bytes, error => (error ? reject(deaf(error)) : resolve()))
+      if (running === undefined) reject(new Error('The process has not been started'))
+      else running.input.write(bytes, error => (error ? reject(inputClosed(error)) : resolve()))
     })
   return {
     carrier: 'stdio',
@@ -40,7 +40,7 @@ export function stdioPipe(subject: Subject): Pipe {
       await write(`${text}\n`)
       return {}
     },
-    child: childFace(() => running, stderr, write),
+    child: childControl(() => running, stderr, write),
     async close() {
       running?.input.end()
       running?.output.resume()
@@ -50,8 +50,8 @@ export function stdioPipe(subject: Subject): Pipe {
 }
 
 /** It runs, and takes nothing more. */
-function deaf(error: Error): Failed {
-  return new Failed(`The process does not read its standard input any more (${error.message})`)
+function inputClosed(error: Error): Failed {
+  return new Failed(`The process no longer reads its standard input (${error.message})`)
 }
 
 function readLines(running: RunningCommand, sink: PipeSink, stderr: readonly string[]): void {
@@ -75,13 +75,17 @@ function readLines(running: RunningCommand, sink: PipeSink, stderr: readonly str
 /** How it ended, and what it said last: mostly the reason. */
 function ending({ status }: RunningCommand, stderr: readonly string[]): string {
   const words = stderr.findLast(line => /error|exception|fatal/i.test(line)) ?? stderr.findLast(line => line.trim() !== '')
-  const said = words === undefined ? '' : `; it said: ${words.trim()}`
+  const said = words === undefined ? '' : `; its standard error says: ${words.trim()}`
   if (status === undefined) return `the process closed its standard output${said}`
   const { code, signal } = status
   return `${signal === undefined ? `the process ended with code ${code ?? 'unknown'}` : `the process was ended by ${signal}`}${said}`
 }
 
-function childFace(running: () => RunningCommand | undefined, stderr: readonly string[], write: ChildFace['write']): ChildFace {
+function childControl(
+  running: () => RunningCommand | undefined,
+  stderr: readonly string[],
+  write: ChildControl['write'],
+): ChildControl {
   return {
     write,
     stderr,
@@ -144,7 +148,7 @@ async function connectSocket({ url, headers }: WebSocketPlace, protocols: readon
     })
     socket.on('message', (data, isBinary) => {
       const bytes = data as Buffer
-      sink.frame(isBinary ? `(${bytes.length} bytes that are no text)` : bytes.toString('utf8'))
+      sink.frame(isBinary ? `(${bytes.length} bytes that are not text)` : bytes.toString('utf8'))
     })
     socket.on('ping', data => socket.pong(data))
     socket.on('error', reject)
@@ -154,12 +158,12 @@ async function connectSocket({ url, headers }: WebSocketPlace, protocols: readon
 // ── A server in this process, reached through its door.
 
 /** Speaks with a server of this process. */
-export function memoryPipe(door: Door): Pipe {
+export function memoryPipe(acceptor: Acceptor): Pipe {
   const [near, far] = memoryPair()
   return {
     carrier: 'memory',
     async start(sink) {
-      door.accept(far)
+      acceptor.accept(far)
       await near.start({
         frame: text => sink.frame(text),
         fault: fault => sink.frame(fault.message),

@@ -2,152 +2,200 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Carrier, Frame, Json, RevisionId } from '../scenario.ts'
 
-/** The error of an answer, as it came. */
+/** The error of a response, as it arrived. */
 export interface AnswerError {
+  /** The error code. */
   readonly code: unknown
+  /** The error message. */
   readonly message: unknown
+  /** Further data about the error. */
   readonly data?: unknown
 }
 
-/** What came back for one request. Neither `result` nor `error`: HTTP answered with something else. */
+/** The response to a request. It has neither `result` nor `error` if HTTP answered with something else. */
 export interface Answer {
+  /** The id that was sent with the request. */
   readonly id: unknown
+  /** The result, if there is one. */
   readonly result?: unknown
+  /** The error, if there is one. */
   readonly error?: AnswerError
+  /** The frame that held the answer. Undefined if HTTP answered with something else. */
   readonly frame: Frame | undefined
-  /** What came in from the request until its answer; over HTTP only what came on the request's own stream. */
+  /** Frames that arrived between request and answer; over HTTP only those on the response stream. */
   readonly during: readonly Frame[]
+  /** The HTTP status. */
   readonly status?: number
+  /** The response headers, with lower-case names. */
   readonly headers?: Readonly<Record<string, string>>
+  /** The response body, if it was not a frame. */
   readonly body?: string
 }
 
-/** What is peculiar to one request. */
+/** Options of one request. */
 export interface RequestOptions {
-  /** Default: the next number. Anything may be sent, also what is no id. */
+  /** The id, which may be anything, even an invalid one. Default: the next number. */
   readonly id?: unknown
-  /** Members added to `_meta`. */
+  /** Members that are added to `_meta`. Default: none. */
   readonly meta?: Json
-  /** False: the request goes without what the revision wants in `_meta`. Default true. */
+  /** Whether the request has the `_meta` that the revision requires. Default true. */
   readonly envelope?: boolean
-  /** Headers added or, with undefined, left out. */
+  /** Headers to add, or to leave out by `undefined`. Default: none. */
   readonly headers?: Readonly<Record<string, string | undefined>>
-  /** How long the answer may take. Default 10 s. */
+  /** How long the answer may take, in milliseconds. Default 10,000. */
   readonly ms?: number
 }
 
-/** A request under way. */
+/** A request that is running. */
 export interface Begun {
+  /** The id of the request. */
   readonly id: unknown
+  /** Resolves with the answer. */
   readonly answer: Promise<Answer>
-  /** Lets go: over HTTP the exchange is dropped. */
+  /** Gives up the request; over HTTP the exchange is closed. */
   abort(): void
 }
 
-/** What became of a frame that was sent; over HTTP with the status of its POST. */
+/** The result of sending a frame; over HTTP with the status of its POST. */
 export interface Sent {
+  /** The HTTP status. */
   readonly status?: number
+  /** The response headers, with lower-case names. */
   readonly headers?: Readonly<Record<string, string>>
+  /** The response body. */
   readonly body?: string
 }
 
-/** Over HTTP: what is below the messages. */
-export interface HttpFace {
+/** The HTTP level of a connection. */
+export interface HttpControl {
+  /** The URL of the endpoint. */
   readonly url: URL
-  /** What the server named when the session was opened. */
+  /** The session id that the server assigned. */
   readonly session: string | undefined
-  /** The headers that a right message of this revision has. */
+  /** Returns the correct headers of this revision for a message. */
   headers(message?: Json): Record<string, string>
-  /** Any exchange; only the headers that are given. */
-  call(call: Omit<HttpCall, 'url'> & { readonly url?: URL }): Promise<HttpReply>
+  /** Makes any HTTP request, with only the given headers. */
+  call(
+    call: Omit<HttpCall, 'url'> & {
+      /** The URL of the request. Default: the endpoint. */
+      readonly url?: URL
+    },
+  ): Promise<HttpReply>
 }
 
-/** Over stdio: the process. */
-export interface ChildFace {
+/** The process of a stdio connection. */
+export interface ChildControl {
   /** Closes its standard input. */
   endInput(): void
-  /** Settles when it has ended; false: not within this time. */
+  /** Resolves when the process has ended; false if it has not within this time. */
   exited(ms: number): Promise<boolean>
-  readonly status: { readonly code?: number; readonly signal?: string } | undefined
-  /** What it wrote to standard error last. */
+  /** How the process ended. Undefined while it runs. */
+  readonly status:
+    | {
+        /** The exit code. */
+        readonly code?: number
+        /** The signal that ended it. */
+        readonly signal?: string
+      }
+    | undefined
+  /** The last lines of its standard error. */
   readonly stderr: readonly string[]
-  /** Bytes, exactly as given: no line end is added. */
+  /** Writes bytes exactly as given, without a line end. */
   write(bytes: string | Uint8Array): Promise<void>
 }
 
-/** Which frame is waited for: by its method, or by anything (`message` is empty where the frame is no object). */
+/** Selects a frame: by its method, or by a function (`message` is empty if the frame is not an object). */
 export type Match = string | ((message: Json, frame: Frame) => boolean)
 
 /** A connection at the level of frames. */
 export interface RawPeer {
+  /** The revision of the connection. */
   readonly revision: RevisionId
+  /** The carrier of the connection. */
   readonly carrier: Carrier
-  /** Result of the handshake, where one was made. */
+  /** The result of the handshake, if one was made. */
   readonly hello: Json | undefined
-  /** Both directions, in order. */
+  /** The frames in both directions, in order. */
   readonly frames: readonly Frame[]
-  /** Sends a request; its answer can be awaited. */
+  /** Sends a request without waiting for its answer. */
   begin(method: string, params?: Json, options?: RequestOptions): Begun
+  /** Sends a request and resolves with its answer. */
   request(method: string, params?: Json, options?: RequestOptions): Promise<Answer>
-  /** A request that may be answered by questions: they are answered by `onRequest`, also where they come inside results. */
+  /** Sends a request whose answer may be questions, which `onRequest` answers, also in revisions that ask in results. */
   converse(method: string, params?: Json, options?: RequestOptions): Promise<Answer>
+  /** Sends a notification. */
   notify(method: string, params?: Json, options?: RequestOptions): Promise<Sent>
-  /** Any text, as one frame. */
+  /** Sends any text as one frame. */
   send(text: string, options?: RequestOptions): Promise<Sent>
-  /** The next frame that fits and was not given out before; fails when none comes in time (default 5 s). */
+  /** Resolves with the next matching frame that was not returned before. Fails if none arrives in time (default 5 s). */
   next(match: Match, ms?: number): Promise<Frame>
-  /** What fits of what has come so far. */
+  /** The matching frames that have arrived so far. */
   heard(match: Match): readonly Frame[]
-  /** Whether a frame that fits comes within this time. */
+  /** Whether a matching frame arrives within this time. */
   hears(match: Match, ms: number): Promise<boolean>
-  /** How requests of this method are answered: by a result, or by a thrown `{ code, message }`. Without: method not found. */
+  /**
+   * Sets the answer to requests of this method: a result, or a thrown `{ code, message }`. Without one the answer is "method not
+   * found".
+   */
   onRequest(method: string, answer: (params: Json) => unknown): void
-  /** Comes back when something harmless that was sent after all else has been answered. */
+  /** Resolves when the server has answered a harmless request that was sent after everything else. */
   settled(): Promise<void>
-  /** Settles with a reason when the connection has ended. */
+  /** Resolves with a reason when the connection has ended. */
   readonly closed: Promise<string>
-  /** Only over HTTP and the old pair: elsewhere a mistake of the scenario. */
-  readonly http: HttpFace
-  /** Only over stdio. */
-  readonly child: ChildFace
+  /** The HTTP level. Only over HTTP and HTTP+SSE. */
+  readonly http: HttpControl
+  /** The process. Only over stdio. */
+  readonly child: ChildControl
+  /** Closes the connection. */
   close(): Promise<void>
 }
 
 // ── What one HTTP exchange sends and gets. Apart from the code that makes it, so that these types can be read without those of Node.
 
-/** What one HTTP exchange sends, and who hears of its answer. */
+/** An HTTP request. */
 export interface HttpCall {
   readonly url: URL
+  /** The HTTP method. */
   readonly method: string
+  /** The request headers. No others are sent, except those that HTTP itself needs. */
   readonly headers?: Readonly<Record<string, string>>
+  /** The request body. Default: none. */
   readonly body?: string | Uint8Array
-  /** The longest time for the whole exchange. Default 10 s. */
+  /** The longest time for the whole exchange, in milliseconds. Default 10,000. */
   readonly ms?: number
+  /** Aborts the exchange. */
   readonly signal?: AbortSignal
-  /** Each event of a stream as it comes. */
+  /** Called with each event of a stream. */
   onEvent?(event: StreamEvent): void
+  /** Called with the status and headers of the response. */
   onHead?(status: number, headers: Readonly<Record<string, string>>): void
-  /** Stops reading a stream after this event: the exchange is dropped. */
+  /** Stops reading after the event for which it returns true. */
   until?(event: StreamEvent): boolean
 }
 
 /** One server-sent event. */
 export interface StreamEvent {
-  /** Empty for plain messages. */
+  /** The type of the event. Empty for plain messages. */
   readonly type: string
+  /** The data of the event. */
   readonly data: string
+  /** The id of the event, if it has one. */
   readonly id?: string
+  /** The retry time that the event sets, in milliseconds. */
   readonly retry?: number
 }
 
-/** What one HTTP exchange got. */
+/** The response to an HTTP request. */
 export interface HttpReply {
+  /** The HTTP status. */
   readonly status: number
+  /** The response headers, with lower-case names. */
   readonly headers: Readonly<Record<string, string>>
-  /** Empty for streams of events. */
+  /** The body. Empty for event streams. */
   readonly body: string
+  /** The events of a stream, in order. */
   readonly events: readonly StreamEvent[]
-  /** False: we let go, or the time was over, before the end. */
+  /** Whether the response was read to its end. */
   readonly whole: boolean
 }
 
@@ -161,7 +209,7 @@ export interface PipeSink {
 }
 
 /** What a carrier is told of a frame beside its text. */
-export interface Outward {
+export interface SendContext {
   /** The message in the frame, where it is one: carriers with headers look at it. */
   readonly message?: Json | undefined
   readonly headers?: Readonly<Record<string, string | undefined>> | undefined
@@ -176,11 +224,11 @@ export interface Pipe {
   readonly carrier: Carrier
   start(sink: PipeSink): Promise<void>
   /** Over HTTP it settles when the exchange is over, elsewhere when the frame is away. */
-  send(text: string, outward: Outward): Promise<Sent>
+  send(text: string, sendContext: SendContext): Promise<Sent>
   /** Over HTTP with sessions: the stream for what is said unasked. */
   listen?(): Promise<void>
-  readonly http?: HttpFace
-  readonly child?: ChildFace
+  readonly http?: HttpControl
+  readonly child?: ChildControl
   close(): Promise<void>
 }
 
@@ -202,3 +250,15 @@ export function letGo<T>(promise: Promise<T>): Promise<T> {
 export async function promised<T>(fn: () => T | PromiseLike<T>): Promise<T> {
   return fn()
 }
+
+/**
+ * The HTTP level of a connection.
+ * @deprecated Use `HttpControl`.
+ */
+export type HttpFace = HttpControl
+
+/**
+ * The process of a stdio connection.
+ * @deprecated Use `ChildControl`.
+ */
+export type ChildFace = ChildControl

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type AuditFacts, linkOf, readLine, writeLine } from './audit.ts'
+import { type AuditFacts, linkOf, readLine, writeLine } from './line.ts'
 
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 80 }),
@@ -41,7 +41,7 @@ function kept({ more, ...given }: AuditFacts): object {
 }
 
 it('a line of another program is refused, and no link is made of one', () => {
-  expect(() => readLine({ position: 1, value: '{"at":"yesterday"}' })).toThrow('cannot be read')
+  expect(() => readLine({ position: 1, value: '{"at":"yesterday"}' })).toThrow('does not have the expected form')
   expect(linkOf('{"hash":"x","upto":1.5,"at":2}')).toBeUndefined()
   expect(linkOf('not JSON')).toBeUndefined()
 })

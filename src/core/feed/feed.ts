@@ -183,8 +183,8 @@ export class Feed {
     const text = writeOccurrence(occurrence)
     const { bytes } = this.#options
     if (text.length * 3 <= bytes || new TextEncoder().encode(text).length <= bytes) return text
-    throw problem('PAYLOAD_TOO_LARGE', `What happened takes more than ${bytes} bytes to tell`, {
-      suggestion: 'Tell where it can be read instead',
+    throw problem('PAYLOAD_TOO_LARGE', `The event payload is larger than ${bytes} bytes (the limit)`, {
+      suggestion: 'Publish an address where the content can be read',
       actor: 'operator',
     })
   }
@@ -236,19 +236,19 @@ async function soon<T>(clock: Clock, awaited: Promise<T>): Promise<T | undefined
 
 // An entry of a feed, the cursor that names its position, and how the last position of a log is found.
 
-/** One thing that happened, as a feed keeps it. */
+/** One event in a feed. */
 export interface Occurrence {
-  /** Unlike any other's: who gets it twice knows it by this. */
+  /** The unique id, by which readers recognise repetitions. */
   readonly id: string
-  /** What kind of thing happened. */
+  /** The kind of event. */
   readonly name: string
-  /** Milliseconds since the epoch. */
+  /** When it happened, in milliseconds since the epoch. */
   readonly at: number
-  /** What is known of it. */
+  /** Further facts. */
   readonly data?: unknown
-  /** Who says so. */
+  /** The server that reported it. */
   readonly origin?: string
-  /** Where it lies: reading goes on after it. */
+  /** Its position; reading continues after it. */
   readonly cursor: LogPosition
 }
 
@@ -270,7 +270,7 @@ function readOccurrence({ value, position }: LogEntry): Occurrence {
     lengths.set(occurrence, value.length)
     return occurrence
   }
-  throw new Error('An occurrence cannot be read: was it written by another program?')
+  throw new Error('A stored event does not have the expected form. Another program may have written it')
 }
 
 // The cursor of a feed as others carry it: its position, and which feed it is a position in. A feed that was lost and begun anew

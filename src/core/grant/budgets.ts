@@ -55,7 +55,7 @@ export interface Reservation {
 }
 
 /** What units, or calls, are taken from: a grant by the version of its record, or the period of a quota, which has none. */
-interface Purse {
+interface Allowance {
   readonly grant: Grant
   readonly version: number | undefined
   readonly quota: Quota | undefined
@@ -63,7 +63,7 @@ interface Purse {
 
 /** What was reserved of one, as it lies in the store. */
 interface Slip {
-  readonly purse: Purse
+  readonly allowance: Allowance
   readonly key: string
   readonly version: number
 }
@@ -91,13 +91,13 @@ export class Budgets {
   /** Takes the units from every budget that covers the call, or refuses and takes none. Undefined where no budget does. */
   async reserve(owner: string, expected: Expected): Promise<Reservation | undefined> {
     const amounts = { units: millionths(expected.units), calls: MILLION }
-    const purses = await this.#covering(owner, expected)
-    if (purses.length === 0) return undefined
+    const allowances = await this.#covering(owner, expected)
+    if (allowances.length === 0) return undefined
     const { runners } = this.#options
     const held = runners.hold()
     try {
       if (held !== undefined) await held
-      return this.#reservation(await this.#take(purses, amounts), amounts)
+      return this.#reservation(await this.#take(allowances, amounts), amounts)
     } catch (error) {
       runners.release()
       throw error
@@ -109,13 +109,15 @@ export class Budgets {
     return {
       settle: async (units, { calls = 1, also = [], refundable } = {}) => {
         const spent = { units: millionths(units), calls: millionths(calls) }
-        if (!open) throw new Error('This reservation has been settled already')
+        if (!open) throw new Error('This reservation is already settled')
         open = false
-        const kept = refundable === undefined ? [] : [this.#keeping(refundable, slips, spent)]
-        return this.#settle(slips, reserved, spent, [...kept, ...also]).finally(() => this.#options.runners.release())
+        const stored = refundable === undefined ? [] : [this.#keeping(refundable, slips, spent)]
+        return this.#settle(slips, reserved, spent, [...stored, ...also]).finally(() => this.#options.runners.release())
       },
       quotas: () =>
-        Promise.all(slips.flatMap(({ purse: { quota, grant } }) => (quota === undefined ? [] : [this.#status(quota, grant)]))),
+        Promise.all(
+          slips.flatMap(({ allowance: { quota, grant } }) => (quota === undefined ? [] : [this.#status(quota, grant)])),
+        ),
     }
   }
 
@@ -124,10 +126,10 @@ export class Budgets {
   }
 
   #keeping(name: string, slips: readonly Slip[], spent: Amounts): Op {
-    const charges = slips.map(({ purse }) => ({
-      key: unitsKey(purse.grant),
-      count: amountOf(purse, spent),
-      expires: purse.grant.expires,
+    const charges = slips.map(({ allowance }) => ({
+      key: unitsKey(allowance.grant),
+      count: amountOf(allowance, spent),
+      expires: allowance.grant.expires,
     }))
     return keepChargesOp(name, charges, this.#clock)
   }
@@ -148,7 +150,7 @@ export class Budgets {
     return Math.max(0, millionths(grant.units ?? 0) - gone) / MILLION
   }
 
-  async #covering(owner: string, { action, resource, presented = [], quotas = [] }: Expected): Promise<readonly Purse[]> {
+  async #covering(owner: string, { action, resource, presented = [], quotas = [] }: Expected): Promise<readonly Allowance[]> {
     const now = this.#clock.now()
     const given = (await this.#options.grants.counting(owner, presented)).filter(
       ({ grant }) => grant.effect === 'budget' && matches(grant.action, action) && matches(grant.resource, resource),
@@ -159,31 +161,31 @@ export class Budgets {
     ]
   }
 
-  async #take(purses: readonly Purse[], amounts: Amounts): Promise<readonly Slip[]> {
+  async #take(allowances: readonly Allowance[], amounts: Amounts): Promise<readonly Slip[]> {
     const id = this.#options.id()
     const reaped = new Set<string>()
     for (;;) {
-      const steps = purses.map(purse => this.#reserving(purse, id, amountOf(purse, amounts)))
+      const steps = allowances.map(allowance => this.#reserving(allowance, id, amountOf(allowance, amounts)))
       const outcome = await this.#store.commit(steps.flat())
       if (outcome.ok) {
-        const perPurse = outcome.results.length / purses.length
-        return purses.map((purse, i) => ({
-          purse,
-          key: slipsPrefix(purse.grant) + id,
-          version: outcome.results[i * perPurse + 1]?.version ?? 0,
+        const perAllowance = outcome.results.length / allowances.length
+        return allowances.map((allowance, i) => ({
+          allowance,
+          key: slipsPrefix(allowance.grant) + id,
+          version: outcome.results[i * perAllowance + 1]?.version ?? 0,
         }))
       }
-      const perPurse = steps[0]?.length ?? 1
-      const short = purses[Math.floor(outcome.index / perPurse)] as Purse
+      const perAllowance = steps[0]?.length ?? 1
+      const short = allowances[Math.floor(outcome.index / perAllowance)] as Allowance
       if (outcome.reason !== 'range' || reaped.has(short.grant.id))
-        throw await this.#refusal(short, amountOf(short, amounts), outcome.index % perPurse)
+        throw await this.#refusal(short, amountOf(short, amounts), outcome.index % perAllowance)
       // What the dead still hold may be all that is missing.
       reaped.add(short.grant.id)
       await this.#reap(short)
     }
   }
 
-  #reserving({ grant, version }: Purse, id: string, count: number): readonly Op[] {
+  #reserving({ grant, version }: Allowance, id: string, count: number): readonly Op[] {
     const { runners, reservations, holdMs } = this.#options
     const ttl = this.#ttl(grant)
     const slip = JSON.stringify({ units: count, runner: runners.id, until: this.#clock.now() + holdMs })
@@ -199,10 +201,10 @@ export class Budgets {
     const givenUp = new Set<Slip>()
     for (;;) {
       const steps = slips.map(slip => {
-        const count = amountOf(slip.purse, spent)
+        const count = amountOf(slip.allowance, spent)
         return givenUp.has(slip)
-          ? [this.#charge(slip.purse.grant, count)]
-          : this.#returning(slip, count - amountOf(slip.purse, reserved))
+          ? [this.#charge(slip.allowance.grant, count)]
+          : this.#returning(slip, count - amountOf(slip.allowance, reserved))
       })
       const outcome = await this.#store.commit([...steps.flat(), ...also])
       // Others took this process for dead, and what it had reserved is back: all of what was spent is missing there.
@@ -213,22 +215,22 @@ export class Budgets {
   }
 
   /** Gives back what the dead had reserved, and what was never settled. Whoever does it first has done it. */
-  async #reap(purse: Purse): Promise<void> {
+  async #reap(allowance: Allowance): Promise<void> {
     for (let after: string | undefined; ; ) {
-      const page = await this.#store.scan(slipsPrefix(purse.grant), after === undefined ? {} : { after })
-      for (const entry of page) await this.#reapSlip(purse, entry)
+      const page = await this.#store.scan(slipsPrefix(allowance.grant), after === undefined ? {} : { after })
+      for (const entry of page) await this.#reapSlip(allowance, entry)
       after = page.at(-1)?.key
       if (after === undefined) return
     }
   }
 
-  async #reapSlip(purse: Purse, { key, value, version }: Entry): Promise<void> {
+  async #reapSlip(allowance: Allowance, { key, value, version }: Entry): Promise<void> {
     const { units, runner, until } = readSlip(value)
     if (until > this.#clock.now() && (await this.#options.runners.isAlive(runner))) return
-    await this.#store.commit(this.#returning({ purse, key, version }, -units))
+    await this.#store.commit(this.#returning({ allowance, key, version }, -units))
   }
 
-  #returning({ purse: { grant }, key, version }: Slip, units: number): readonly Op[] {
+  #returning({ allowance: { grant }, key, version }: Slip, units: number): readonly Op[] {
     return [remove(key, version), this.#charge(grant, units), add(slipCountKey(grant), -1, { ttl: this.#ttl(grant) })]
   }
 
@@ -241,17 +243,22 @@ export class Budgets {
     return Math.max(0, grant.expires - this.#clock.now()) + graceMs
   }
 
-  async #refusal({ grant, quota }: Purse, count: number, step: number): Promise<Problem> {
-    if (step === 0) return problem('BUDGET_EXCEEDED', 'The budget for this was taken back just now')
+  async #refusal({ grant, quota }: Allowance, count: number, step: number): Promise<Problem> {
+    if (step === 0)
+      return problem('BUDGET_EXCEEDED', 'The budget for this call was revoked', { suggestion: 'Request a new budget' })
     if (step > 2)
-      return problem('SERVER_UNAVAILABLE', `${this.#options.reservations} calls are being paid from one budget at once`, {
-        retryAfter: 1000,
-      })
+      return problem(
+        'SERVER_UNAVAILABLE',
+        `${this.#options.reservations} calls draw on this budget at the same time (the limit)`,
+        {
+          retryAfter: 1000,
+        },
+      )
     const facts = { units: count / MILLION, left: await this.#left(grant) }
     // Where one call takes more than there ever is, waiting does not help.
     if (quota !== undefined && facts.units <= quota.most) return exhausted(quota, facts, grant.expires, this.#clock.now())
-    return problem('BUDGET_EXCEEDED', `This takes ${facts.units} units, and ${facts.left} are left`, {
-      suggestion: 'Do less, or ask for a larger budget',
+    return problem('BUDGET_EXCEEDED', `The call costs ${facts.units} units, but only ${facts.left} are left in the budget`, {
+      suggestion: 'Make a cheaper call, or request a larger budget',
       details: facts,
       actor: 'user',
     })
@@ -266,7 +273,8 @@ function exhausted(
 ): Problem {
   const { units, left } = facts
   const resets = new Date(resetsAt).toISOString()
-  const takes = counts === 'calls' ? `${most} calls were made` : `this takes ${units} units, and ${left} of ${most} are left`
+  const takes =
+    counts === 'calls' ? `${most} calls were made` : `the call costs ${units} units, but only ${left} of ${most} are left`
   return problem('QUOTA_EXHAUSTED', `The quota is used up: ${takes} until ${resets}`, {
     retryAfter: Math.max(1, resetsAt - now),
     suggestion: `Wait until ${resets}`,
@@ -275,7 +283,7 @@ function exhausted(
 }
 
 /** Of a quota of calls each takes one, whatever it costs. */
-function amountOf({ quota }: Purse, { units, calls }: Amounts): number {
+function amountOf({ quota }: Allowance, { units, calls }: Amounts): number {
   return quota?.counts === 'calls' ? calls : units
 }
 
@@ -285,7 +293,7 @@ const MILLION = 1_000_000
 function millionths(units: number): number {
   const count = Math.round(units * MILLION)
   if (Number.isSafeInteger(count) && count >= 0) return count
-  throw new RangeError(`${units} is no number of units: give one from 0 to ${Number.MAX_SAFE_INTEGER / MILLION}`)
+  throw new RangeError(`${units} is not a valid number of units: give one from 0 to ${Number.MAX_SAFE_INTEGER / MILLION}`)
 }
 
 function unitsKey(grant: Grant): string {
@@ -304,5 +312,5 @@ function readSlip(text: string): { readonly units: number; readonly runner: stri
   const value: unknown = JSON.parse(text)
   if (isRecord(value) && typeof value.units === 'number' && typeof value.runner === 'string' && typeof value.until === 'number')
     return { units: value.units, runner: value.runner, until: value.until }
-  throw new Error('A reservation cannot be read: was it written by another program?')
+  throw new Error('A stored reservation does not have the expected form. Another program may have written it')
 }

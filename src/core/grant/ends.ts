@@ -35,7 +35,7 @@ export class GrantEnds {
   readonly #closing = new AbortController()
   #running = false
   /** Somebody came while it looked, who was not looked at. */
-  #newcomer = false
+  #added = false
 
   constructor(options: GrantEndsOptions) {
     this.#options = options
@@ -47,7 +47,7 @@ export class GrantEnds {
     const watched = this.#watched.get(place) ?? { owner, id, ended: new Set(), expires: Number.POSITIVE_INFINITY }
     watched.ended.add(ended)
     this.#watched.set(place, watched)
-    this.#newcomer = true
+    this.#added = true
     if (this.#running) this.#wake?.()
     else if (!this.#closing.signal.aborted) void this.#run()
     return () => {
@@ -88,7 +88,7 @@ export class GrantEnds {
   async #look(): Promise<number> {
     const { clock, lookMs = 1_000, failed } = this.#options
     let next = clock.now() + lookMs
-    this.#newcomer = false
+    this.#added = false
     try {
       for (const [place, watched] of [...this.#watched]) {
         const life = await this.#options.grants.lifeOf(watched.owner, watched.id, watched.expires)
@@ -108,7 +108,7 @@ export class GrantEnds {
 
   /** Until there is a hint (true), or it is time, or somebody came or went. A store that gives no more hints never ends it. */
   async #rest(hint: Promise<boolean>, until: number): Promise<boolean> {
-    if (this.#watched.size === 0 || this.#newcomer) return false
+    if (this.#watched.size === 0 || this.#added) return false
     const { clock } = this.#options
     const { promise, resolve } = Promise.withResolvers<false>()
     this.#wake = () => resolve(false)
@@ -124,6 +124,6 @@ export class GrantEnds {
 
 /** In words, for whoever had something under it. */
 export function lapseText(why: GrantEndReason): string {
-  if (why === 'revoked') return 'The grant that let it in was revoked'
-  return why === 'idle' ? 'The grant that let it in was not used for too long' : 'The grant that let it in has expired'
+  if (why === 'revoked') return 'The grant that allowed it was revoked'
+  return why === 'idle' ? 'The grant that allowed it expired because it was not used' : 'The grant that allowed it has expired'
 }

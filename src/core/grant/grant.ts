@@ -52,15 +52,15 @@ const boundLimit = 900
 export function checkTerms(terms: GrantTerms): void {
   for (const pattern of [terms.action, terms.resource])
     if (pattern === '' || pattern.length > patternLength)
-      throw new RangeError(`"${clip(pattern)}" is no pattern: give 1 to ${patternLength} characters`)
+      throw new RangeError(`"${clip(pattern)}" is not a valid pattern: give 1 to ${patternLength} characters`)
   checkCount('uses', terms.uses, 1)
   checkCount('idleMs', terms.idleMs, 1)
   if (terms.bound !== undefined && !(terms.bound.length > 0 && terms.bound.length <= boundLimit))
-    throw new RangeError(`A grant is bound to 1 to ${boundLimit} calls, not ${terms.bound.length}`)
+    throw new RangeError(`A grant can be bound to 1 to ${boundLimit} calls, not ${terms.bound.length}`)
   if (terms.units !== undefined && !(terms.units >= 0 && terms.units <= 1e9))
-    throw new RangeError(`units is ${terms.units}: give a number from 0 to a thousand million`)
+    throw new RangeError(`units is ${terms.units}: give a number from 0 to 1,000,000,000`)
   if ((terms.effect === 'budget') !== (terms.units !== undefined))
-    throw new TypeError('A budget needs units, and nothing else has them')
+    throw new TypeError('units is required for a budget, and not allowed for anything else')
 }
 
 function checkCount(name: string, count: number | undefined, least: number): void {
@@ -70,7 +70,7 @@ function checkCount(name: string, count: number | undefined, least: number): voi
 
 /** Owners contain no slash, so that nobody's keys lie among another's. */
 export function grantsPrefix(owner: string): string {
-  if (owner === '' || owner.includes('/')) throw new TypeError(`"${clip(owner)}" is no key of a principal`)
+  if (owner === '' || owner.includes('/')) throw new TypeError(`"${clip(owner)}" is not the key of a principal`)
   return `grant/${owner}/`
 }
 
@@ -114,7 +114,7 @@ export function readGrant(text: string): Grant {
   const value: unknown = JSON.parse(text)
   if (isRecord(value) && typeof value.id === 'string' && typeof value.effect === 'string' && typeof value.expires === 'number')
     return value as unknown as Grant
-  throw new Error('A grant cannot be read: was it written by another program?')
+  throw new Error('A stored grant does not have the expected form. Another program may have written it')
 }
 
 // The one decision: allowed, denied, or allowed once something was done. Pure: from what is asked and what is held. Several
@@ -204,7 +204,7 @@ export function denialProblem(denial: GrantDenial): Problem {
   if (denial.reason === 'missing')
     return problem('SCOPE_INSUFFICIENT', denial.why, {
       details: { missing_scopes: denial.missing },
-      suggestion: `Ask for ${listed(denial.missing)}`,
+      suggestion: `Request ${listed(denial.missing)}`,
       actor: 'user',
     })
   const details = denial.reason === 'evaluation_error' ? { details: { reason: denial.reason } } : {}
@@ -238,7 +238,7 @@ function best(candidates: readonly UsableGrant[]): UsableGrant | undefined {
 }
 
 function whyMissing(asked: DecisionInput, missing: readonly string[]): string {
-  const source = asked.narrowed ? ', which the grant presented with it does not give, or no longer' : ''
+  const source = asked.narrowed ? ', which the presented grant does not cover, or no longer covers' : ''
   return `${clip(asked.resource)} needs ${listed(missing)}${source}`
 }
 

@@ -111,8 +111,8 @@ export class Grants {
   ): Promise<readonly Grant[]> {
     for (const terms of wanted) checkTerms(terms)
     const ttl = lifetimeMs(ttlMs, { mostMs: this.#mostMs })
-    if (!(ttl > 0)) throw new RangeError(`A grant of ${ttlMs} ms: give a time above 0`)
-    await this.#room(owner, wanted.length)
+    if (!(ttl > 0)) throw new RangeError(`ttl is ${ttlMs} ms: give a duration above 0`)
+    await this.#evictIfFull(owner, wanted.length)
     const issuedAt = this.clock.now()
     const grants = wanted.map(terms => ({ ...terms, id: terms.id ?? this.#id(), owner, issuedAt, expires: issuedAt + ttl }))
     const outcome = await this.store.commit([
@@ -123,7 +123,8 @@ export class Grants {
       ]),
       ...also,
     ])
-    if (!outcome.ok) throw problem('SERVER_UNAVAILABLE', 'What the grant belongs to has changed meanwhile', { retryAfter: 100 })
+    if (!outcome.ok)
+      throw problem('SERVER_UNAVAILABLE', 'The object of the grant was changed by another request', { retryAfter: 100 })
     return grants
   }
 
@@ -205,7 +206,7 @@ export class Grants {
       const held = await Promise.all(heard.map(one => this.#held(one, binding, taken)))
       return decide({ ...asked, binding }, held)
     } catch (cause) {
-      return { kind: 'deny', reason: 'evaluation_error', missing: [], why: 'Whether this is allowed cannot be told now', cause }
+      return { kind: 'deny', reason: 'evaluation_error', missing: [], why: 'The permission could not be evaluated', cause }
     }
   }
 
@@ -253,7 +254,7 @@ export class Grants {
 
   /** Those that are alive and count: standing ones, and those of the ids that the caller presents. */
   async counting(owner: string, ids: readonly string[]): Promise<readonly VersionedGrant[]> {
-    if (ids.length > PRESENTED) throw new RangeError(`${ids.length} grants were presented: the most is ${PRESENTED}`)
+    if (ids.length > PRESENTED) throw new RangeError(`${ids.length} grants were presented; the limit is ${PRESENTED}`)
     const [standing, ...named] = await Promise.all([
       this.store.scan(standingPrefix(owner)),
       ...ids.map(id => this.store.get(grantKey(owner, id, false))),
@@ -298,14 +299,14 @@ export class Grants {
     return [this.#audit.line({ event, correlation, owner, target, outcome, more: { action, resource, source, expires, uses } })]
   }
 
-  async #room(owner: string, wanted: number): Promise<void> {
+  async #evictIfFull(owner: string, wanted: number): Promise<void> {
     const held = await this.store.scan(grantsPrefix(owner), { limit: this.#perOwner })
     if (held.length + wanted <= this.#perOwner) return
     const soonest = Math.min(...held.map(({ expires = Number.POSITIVE_INFINITY }) => expires)) - this.clock.now()
     throw quotaExhausted(
       `grants (${held.length} of ${this.#perOwner})`,
       Number.isFinite(soonest) ? soonest : undefined,
-      'Wait until some have ended, or revoke those that are not needed',
+      'Wait until some have expired, or revoke those that you do not need',
     )
   }
 }

@@ -79,7 +79,7 @@ function chargeKey(key: string): string {
 function readCharges(text: string): readonly Charge[] {
   const value: unknown = JSON.parse(text)
   if (Array.isArray(value) && value.every(isCharge)) return value
-  throw new Error('What was paid cannot be read: was it written by another program?')
+  throw new Error('A stored payment does not have the expected form. Another program may have written it')
 }
 
 function isCharge(value: unknown): value is Charge {

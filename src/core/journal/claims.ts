@@ -69,7 +69,7 @@ export class Claims {
       const claim = entry === undefined ? await this.#take(place, owner, wanted) : await this.#judge(place, owner, entry, wanted)
       if (claim !== undefined) return claim
     }
-    throw problem('IDEMPOTENCY_IN_PROGRESS', 'Others claim the same key over and over', { retryAfter: 1000 })
+    throw problem('IDEMPOTENCY_IN_PROGRESS', 'Other calls keep claiming this idempotency key', { retryAfter: 1000 })
   }
 
   /** Whether what is recorded there is done, or claimed, here at this moment. */
@@ -186,7 +186,10 @@ export class Claims {
         return this.#ticket(place, operation, outcome.results[0]?.version ?? 0, text.length)
       }
       runners.release()
-      if (outcome.index > 0) throw problem('TRANSACTION_CONFLICT', 'What the call belongs to has changed meanwhile')
+      if (outcome.index > 0)
+        throw problem('TRANSACTION_CONFLICT', 'The transaction of the call was changed by another request', {
+          suggestion: 'Read its status before you continue',
+        })
       return undefined
     } finally {
       this.#taking.add(place, -1)

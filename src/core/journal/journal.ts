@@ -152,16 +152,12 @@ export class JournalCapacity {
     if (this.#shares.fits(account, { records: 1, length })) return
     const { records } = this.#shares.of(account)
     if (records === 0 || known.soonest === undefined)
-      throw problem(
-        'SERVER_UNAVAILABLE',
-        'No more calls can be remembered until some that run have ended. Nothing was executed',
-        {
-          retryAfter: 5_000,
-          suggestion: 'Wait until some of what is running has ended',
-        },
-      )
+      throw problem('SERVER_UNAVAILABLE', 'The journal is full of running calls. The call was not executed', {
+        retryAfter: 5_000,
+        suggestion: 'Wait until running calls have ended',
+      })
     throw quotaExhausted(
-      `what the server remembers of calls with idempotency keys and of transactions (${records} records)`,
+      `the records of calls with idempotency keys and of transactions (${records} records)`,
       known.soonest - clock.now(),
       'Wait, or send a shorter idempotency_ttl_seconds with each call; the operator can raise idempotency.records and idempotency.length',
     )

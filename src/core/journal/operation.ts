@@ -54,7 +54,7 @@ export function readOperation(text: string): Operation {
     typeof value.fingerprint !== 'string' ||
     typeof value.status !== 'string'
   )
-    throw new Error('A record of the journal cannot be read: was it written by another program?')
+    throw new Error('A record of the journal does not have the expected form. Another program may have written it')
   return value as unknown as Operation
 }
 
@@ -125,7 +125,7 @@ export class Ticket {
   }
 
   async #end<T>(write: () => Promise<T>, freed: boolean): Promise<T> {
-    if (!this.#open) throw new Error('This operation has been brought to an end already')
+    if (!this.#open) throw new Error('This operation has already ended')
     this.#open = false
     try {
       return await write()

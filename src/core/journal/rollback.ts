@@ -105,7 +105,11 @@ function undo(options: RollbackOptions, owner: string, unit: Unit, step: Step): 
   if (step.status === 'failed' || step.status === 'compensated' || step.status === 'compensation_failed')
     return Promise.resolve({ status: 'nothing' })
   if (step.inverse === undefined)
-    return Promise.resolve({ status: 'failed', code: 'UNSUPPORTED', message: `${step.target} has no way to be undone` })
+    return Promise.resolve({
+      status: 'failed',
+      code: 'UNSUPPORTED',
+      message: `${step.target} cannot be undone: it has no compensation`,
+    })
   return options.compensate(owner, unit, step)
 }
 
@@ -128,7 +132,7 @@ async function end(
   const { units } = options
   const status = statusOf(steps)
   const entry = await units.store.get(unitKey(owner, unit.id))
-  if (entry === undefined) throw problem('RESOURCE_NOT_FOUND', 'The transaction was forgotten while it was rolled back')
+  if (entry === undefined) throw problem('RESOURCE_NOT_FOUND', 'The transaction expired while it was rolled back')
   const after: Unit = { ...readUnit(entry.value), status, activeAt: units.clock.now() }
   const look = status === 'partially_rolled_back' ? [put(stuckKey(owner, unit.id), '', { ttl: units.retentionMs })] : []
   const told = (await options.ended?.(owner, after)) ?? []

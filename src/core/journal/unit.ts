@@ -46,13 +46,14 @@ export interface CompensationCall {
   readonly description?: string
 }
 
-/** `indeterminate`: begun, end unknown. `irreversible`: done, and nothing can take it back. */
+/** The states of a step. `indeterminate`: it began, and its outcome is unknown. `irreversible`: it was done and cannot be undone. */
 export type StepStatus = 'running' | 'ok' | 'failed' | 'indeterminate' | 'compensated' | 'compensation_failed' | 'irreversible'
 
 /** Why a step failed, or could not be undone. */
 export interface StepFailure {
-  /** Of a problem. */
+  /** The code of the problem. */
   readonly code: string
+  /** What failed, in a sentence. */
   readonly message: string
 }
 
@@ -139,7 +140,7 @@ export function readStep(text: string): Step {
 function read<T>(text: string, mark: string): T {
   const value: unknown = JSON.parse(text)
   if (isRecord(value) && typeof value.id === 'string' && typeof value[mark] === 'number') return value as T
-  throw new Error('A record of the journal cannot be read: was it written by another program?')
+  throw new Error('A record of the journal does not have the expected form. Another program may have written it')
 }
 
 // The idempotency key under which a step is taken back: the same for every attempt, and never that of another step.

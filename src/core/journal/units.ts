@@ -118,9 +118,11 @@ export class Units {
         return unit
       }
       if (begun.index === 0)
-        throw problem('TRANSACTION_CONFLICT', 'There is or was a transaction of this id', { suggestion: 'Begin with a new id' })
+        throw problem('TRANSACTION_CONFLICT', 'A transaction with this id already exists or existed', {
+          suggestion: 'Begin the transaction with a new id',
+        })
     }
-    throw problem('SERVER_UNAVAILABLE', 'Too many transactions are begun at once', { retryAfter: 100 })
+    throw problem('SERVER_UNAVAILABLE', 'Too many transactions begin at the same time', { retryAfter: 100 })
   }
 
   /** There is room for one more. Of those who have counted at the same time one alone can write this; the others count again. */
@@ -181,7 +183,10 @@ export class Units {
     const step: Step = { ...readStep(entry.value), runner: this.runners.id }
     if (found.unit.status !== 'open' || step.status !== 'running') throw unitEndedError(found.unit)
     if (!(await this.store.commit([put(entry.key, JSON.stringify(step), { ifVersion: entry.version })])).ok)
-      throw problem('TRANSACTION_CONFLICT', `Step ${step.id} goes on elsewhere`, { category: 'transient' })
+      throw problem('TRANSACTION_CONFLICT', `Another call is already running step ${step.id}`, {
+        category: 'transient',
+        suggestion: 'Wait until that call has ended',
+      })
     return enrolment(this, owner, found.unit, step)
   }
 
@@ -190,15 +195,15 @@ export class Units {
     if (wanted.inverse === undefined && !unit.irreversible)
       throw problem(
         'TRANSACTION_CONFLICT',
-        `${wanted.target} cannot be undone, and the transaction was begun without such steps`,
+        `${wanted.target} has no compensation, and the transaction does not allow such steps`,
         {
           category: 'invalid_input',
           suggestion: 'Call it outside the transaction, or begin one that allows steps without compensation',
         },
       )
     if (unit.steps >= this.#steps)
-      throw problem('TRANSACTION_CONFLICT', `The transaction has ${unit.steps} steps, which is the limit`, {
-        suggestion: 'Commit it and begin another',
+      throw problem('TRANSACTION_CONFLICT', `The transaction already has ${unit.steps} steps (the limit)`, {
+        suggestion: 'Commit it, and begin another one',
       })
     const grants = grantsOf(unit, wanted.grant)
     const after: Unit = { ...unit, steps: unit.steps + 1, activeAt: this.clock.now(), ...(grants.length > 0 && { grants }) }
@@ -206,9 +211,9 @@ export class Units {
     const step = this.#stepOf(after, wanted)
     // The unit's version holds against another that begins meanwhile. What had no effect may be tried again under its id.
     if ((await this.stepsOf(owner, unit.id)).some(({ id, status }) => id === step.id && status !== 'failed'))
-      throw problem('TRANSACTION_CONFLICT', 'The transaction has a step of this id', {
+      throw problem('TRANSACTION_CONFLICT', 'The transaction already has a step with this id', {
         category: 'invalid_input',
-        suggestion: 'Give each step an id of its own, or none',
+        suggestion: 'Give each step a different id, or none',
       })
     const text = JSON.stringify(step)
     await this.#capacity?.admit(unit.account ?? owner, text.length)
@@ -275,7 +280,7 @@ export class Units {
       if (made === undefined) return unit
       if ((await this.store.commit(made.ops)).ok) return made.unit
     }
-    throw problem('TRANSACTION_CONFLICT', 'Too many steps begin at once', { category: 'transient', retryAfter: 100 })
+    throw problem('TRANSACTION_CONFLICT', 'Too many steps begin at the same time', { category: 'transient', retryAfter: 100 })
   }
 }
 
@@ -291,18 +296,20 @@ const MOST_GRANTS = 16
 function grantsOf({ grants = [] }: Unit, grant: UnitGrant | undefined): readonly UnitGrant[] {
   if (grant === undefined || grants.some(({ id }) => id === grant.id)) return grants
   if (grants.length < MOST_GRANTS) return [...grants, grant]
-  throw problem('TRANSACTION_CONFLICT', `The steps of the transaction were let in by ${MOST_GRANTS} grants, which is the limit`)
+  throw problem('TRANSACTION_CONFLICT', `The transaction uses more than ${MOST_GRANTS} grants (the limit)`, {
+    suggestion: 'Split it into smaller transactions',
+  })
 }
 
 /** The refusal of what concerns a unit that is not known. */
 export function unknownUnit(): Error {
-  return problem('RESOURCE_NOT_FOUND', 'There is no transaction of this id', { suggestion: 'Begin one first' })
+  return problem('RESOURCE_NOT_FOUND', 'No transaction has this id', { suggestion: 'Begin a transaction first' })
 }
 
 /** The refusal of what concerns a unit that has ended, or is being rolled back. */
 export function unitEndedError(unit: Unit): Error {
   const how = isEnded(unit) ? `is ${unit.status}` : 'is being rolled back'
-  return problem('TRANSACTION_CONFLICT', `The transaction ${how} and takes no more steps`, { suggestion: 'Begin a new one' })
+  return problem('TRANSACTION_CONFLICT', `The transaction ${how} and accepts no more steps`, { suggestion: 'Begin a new one' })
 }
 
 // A step that takes part in a unit, while it runs: how it ended is written once, by whoever ran it.
@@ -347,7 +354,9 @@ function enrolment(units: Units, owner: string, unit: Unit, begun: Step): Enrolm
       const running = entry !== undefined && readStep(entry.value).status === 'running'
       const write = put(key, JSON.stringify(after), { ifVersion: entry?.version ?? 0 })
       if (!running || !(await units.store.commit([write])).ok)
-        throw problem('TRANSACTION_CONFLICT', 'The transaction is over: it was rolled back while this step ran')
+        throw problem('TRANSACTION_CONFLICT', 'The transaction was rolled back while this step ran', {
+          suggestion: 'Begin a new one',
+        })
       step = after
     },
     done: parameters => {

@@ -175,7 +175,7 @@ function wording({ keyword, params, message }: Failure): string {
       return `is required together with ${String(params.property)}`
     case 'additionalProperties':
     case 'unevaluatedProperties':
-      return 'is not known here; remove it'
+      return 'is not a known member; remove it'
     case 'enum':
       return `must be one of ${Array.isArray(params.allowedValues) ? params.allowedValues.map(json).join(', ') : '…'}`
     case 'const':
@@ -192,7 +192,7 @@ function wording({ keyword, params, message }: Failure): string {
     case 'additionalItems':
       return params.limit === undefined ? (message ?? keyword) : `must have at most ${String(params.limit)} items`
     case 'uniqueItems':
-      return 'must not hold the same item twice'
+      return 'must not contain the same item twice'
     case 'pattern':
       return `must match the pattern ${String(params.pattern)}`
     case 'anyOf':
@@ -202,7 +202,7 @@ function wording({ keyword, params, message }: Failure): string {
         ? 'must match only one of the allowed forms'
         : 'must match one of the allowed forms'
     case 'not':
-      return 'has a form that is not allowed'
+      return 'matches a form that is not allowed'
     case 'false schema':
       return 'is not allowed here'
     default:
@@ -216,16 +216,16 @@ function json(value: unknown): string {
 
 /** Of the failures of all branches of a union only those of the branch that came nearest help anyone. */
 function withoutBranches(failures: readonly Failure[]): Failure[] {
-  let kept = failures.filter(({ keyword }) => keyword !== 'if')
+  let stored = failures.filter(({ keyword }) => keyword !== 'if')
   for (const union of failures) {
     if (union.keyword !== 'anyOf' && union.keyword !== 'oneOf') continue
     const inside = (failure: Failure) => failure.schemaPath.startsWith(`${union.schemaPath}/`)
-    const branches = kept.filter(inside)
+    const branches = stored.filter(inside)
     if (branches.length === 0) continue
     const instead = Array.isArray(union.params.passingSchemas) ? [union] : nearest(union, branches)
-    kept = kept.flatMap(failure => (failure === union ? instead : inside(failure) ? [] : [failure]))
+    stored = stored.flatMap(failure => (failure === union ? instead : inside(failure) ? [] : [failure]))
   }
-  return kept
+  return stored
 }
 
 function nearest(union: Failure, failures: readonly Failure[]): readonly Failure[] {

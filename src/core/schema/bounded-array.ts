@@ -34,7 +34,7 @@ function sizeRules({ schema }: RuleSource): SchemaRule[] {
     rules.push(onArrays(items => (items.length > most ? long : undefined)))
   }
   if (schema.uniqueItems === true) {
-    const twice = fault('must not hold the same item twice')
+    const twice = fault('must not contain the same item twice')
     rules.push(onArrays((items, { meter }) => (allDistinct(items, meter) ? undefined : twice)))
   }
   return rules
@@ -68,8 +68,8 @@ function containsRules({ schema, dialect, apply }: RuleSource): SchemaRule[] {
   const contains = apply(schema.contains)
   const least = keyword(schema, 'minContains', isSchemaCount) ?? 1
   const most = keyword(schema, 'maxContains', isSchemaCount) ?? Number.POSITIVE_INFINITY
-  const few = fault(`must hold at least ${least} items of the form that is asked for`)
-  const many = fault(`must hold at most ${most} items of the form that is asked for`)
+  const few = fault(`must contain at least ${least} items that match "contains"`)
+  const many = fault(`must contain at most ${most} items that match "contains"`)
   return [
     onArrays((items, { meter, seen, below }) => {
       let count = 0

@@ -149,7 +149,7 @@ function look(name: string, seen: Seen, meter: StepMeter): void {
   seen.names.add(name)
 }
 
-const unknown = fault('is not known here; remove it')
+const unknown = fault('is not a known member; remove it')
 
 function additionalApply(schema: unknown, apply: (schema: unknown) => Apply): Apply {
   return schema === false ? () => unknown : apply(schema)

@@ -96,7 +96,7 @@ export function isNames(value: unknown): value is readonly string[] {
 export function keyword<T>(schema: JsonSchema, name: string, is: (value: unknown) => value is T): T | undefined {
   const value = Object.hasOwn(schema, name) ? schema[name] : undefined
   if (value === undefined || is(value)) return value
-  throw new SchemaError(`The peer's schema has ${clip(JSON.stringify(value))} as ${name}, which is not allowed there`)
+  throw new SchemaError(`The peer's schema has ${clip(JSON.stringify(value))} as ${name}, which is not a valid value`)
 }
 
 // What one check of a value against a foreign schema carries along: its budget, and what it has seen so far.

@@ -140,7 +140,7 @@ export function applicatorRules(source: RuleSource): SchemaRule[] {
   if (oneOf !== undefined) rules.push(rule(unionTest(oneOf, apply, true)))
   if (schema.not !== undefined) {
     const not = apply(schema.not)
-    const odd = fault('has a form that is not allowed')
+    const odd = fault('matches a form that is not allowed')
     rules.push(rule((data, run) => (attempt(not, data, run, false) === undefined ? odd : undefined)))
   }
   if (schema.if !== undefined) rules.push(rule(conditionTest(source)))

@@ -114,13 +114,13 @@ it.each<[JsonSchema, unknown, string]>([
   [{ properties: { a: { items: { type: 'string' } } } }, { a: ['x', 1] }, 'a[1]: must be string'],
   [{ required: ['a'] }, {}, 'a: is required'],
   [{ dependentRequired: { a: ['b'] } }, { a: 1 }, 'b: is required together with a'],
-  [{ additionalProperties: false }, { x: 1 }, 'x: is not known here; remove it'],
+  [{ additionalProperties: false }, { x: 1 }, 'x: is not a known member; remove it'],
   [{ propertyNames: { maxLength: 1 } }, { xx: 1 }, 'xx: is a name that is not allowed'],
   [{ enum: ['red', 7] }, 'blue', ': must be one of "red", 7'],
   [{ anyOf: [{ type: 'string' }, { type: ['null', 'string'] }] }, 1, ': must be string or null'],
   [{ anyOf: [{ type: 'string' }, { properties: { a: { type: 'string' } } }] }, { a: 1 }, 'a: must be string'],
   [{ oneOf: [{}, {}] }, 1, ': must match only one of the allowed forms'],
-  [{ contains: { type: 'string' }, minContains: 2 }, ['a'], ': must hold at least 2 items of the form that is asked for'],
+  [{ contains: { type: 'string' }, minContains: 2 }, ['a'], ': must contain at least 2 items that match "contains"'],
 ])('%j says what would be right', (json, value, text) => {
   expect(verdict(json, value)).toBe(text)
 })
@@ -132,7 +132,7 @@ it('what nobody has looked at is judged by unevaluatedProperties and unevaluated
     unevaluatedProperties: false,
   }
   expect(verdict(json, { a: 1, b: 'x' })).toBe('ok')
-  expect(verdict(json, { a: 1, b: 2 })).toBe('b: is not known here; remove it')
+  expect(verdict(json, { a: 1, b: 2 })).toBe('b: is not a known member; remove it')
   expect(verdict({ prefixItems: [true], contains: { type: 'string' }, unevaluatedItems: false }, [1, 'x', 'y'])).toBe('ok')
   expect(verdict({ prefixItems: [true], contains: { type: 'string' }, unevaluatedItems: false }, [1, 'x', 2])).toBe(
     '[2]: is not allowed here',

@@ -91,11 +91,11 @@ it('a library that cannot state JSON Schema is told how (rev E tools: inputSchem
 })
 
 it('a type that JSON does not have is refused with the way out', () => {
-  expect(() => compileSchema(z.object({ when: z.date() }))).toThrow(/zod cannot state.*Date.*withJsonSchema/)
+  expect(() => compileSchema(z.object({ when: z.date() }))).toThrow(/zod cannot convert.*Date.*withJsonSchema/)
 })
 
 it.each([['text'], [7], [null], [undefined], [[]], [() => {}]])('%s is no schema', wrong => {
-  expect(() => compileSchema(wrong as never)).toThrow('give a JSON Schema object or a Standard Schema')
+  expect(() => compileSchema(wrong as never)).toThrow('give a JSON Schema object, a Standard Schema')
 })
 
 it('types follow from the schema', () => {

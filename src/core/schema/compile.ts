@@ -55,7 +55,7 @@ export function compileSchema(schema: Schema, { side = 'input', where = 'schema'
     return new JsonCompiled(schema, where)
   }
   throw new SchemaError(
-    `${where}: give a JSON Schema object or a Standard Schema (Zod 4, ArkType, Valibot), a whole one or one for each field, not ${clip(String(schema))}`,
+    `${where}: give a JSON Schema object, a Standard Schema (Zod 4, ArkType, Valibot) or one such schema per field, not ${clip(String(schema))}`,
   )
 }
 
@@ -63,7 +63,7 @@ function jsonOf(schema: StandardSchema, side: 'input' | 'output', where: string)
   const { vendor, jsonSchema } = schema['~standard']
   if (jsonSchema === undefined) {
     throw new SchemaError(
-      `${where}: this ${clip(vendor)} schema cannot say what it is as JSON Schema, which peers must be shown. ${companion(vendor)}`,
+      `${where}: this ${clip(vendor)} schema cannot be converted to JSON Schema, which peers need. ${companion(vendor)}`,
     )
   }
   try {
@@ -72,8 +72,8 @@ function jsonOf(schema: StandardSchema, side: 'input' | 'output', where: string)
     if (cause instanceof SchemaError) throw cause
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new SchemaError(
-      `${where}: ${clip(vendor)} cannot state this schema as JSON Schema (${clip(why, 200)}). ` +
-        'Use types that JSON has, or say by withJsonSchema(schema, json) what peers shall see',
+      `${where}: ${clip(vendor)} cannot convert this schema to JSON Schema (${clip(why, 200)}). ` +
+        'Use types that JSON has, or declare the JSON Schema with withJsonSchema(schema, json)',
       { cause },
     )
   }
@@ -81,7 +81,7 @@ function jsonOf(schema: StandardSchema, side: 'input' | 'output', where: string)
 
 /** What makes a schema of this library one that can. */
 function companion(vendor: string): string {
-  const byHand = "give it one: import { withJsonSchema } from 'vivarium/server', then withJsonSchema(schema, json)"
+  const byHand = "add one: import { withJsonSchema } from 'vivarium/server', then withJsonSchema(schema, json)"
   if (vendor !== 'valibot') return `Use a newer ${clip(vendor)}, or ${byHand}`
   return (
     'Install @valibot/to-json-schema 1.5 or newer and wrap it: ' +
@@ -168,7 +168,7 @@ function fieldsIn(schema: object, where: string): Fields | undefined {
   const other = members.find(([, member]) => !isStandardSchema(member))
   if (other === undefined) return schema as Fields
   throw new SchemaError(
-    `${where}: some members are schemas of fields and "${other[0].slice(0, 80)}" is none. Give an object schema, such as z.object({ … }), or a JSON Schema`,
+    `${where}: some members are schemas of fields, but "${other[0].slice(0, 80)}" is not a schema. Give an object schema, such as z.object({ … }), or a JSON Schema`,
   )
 }
 

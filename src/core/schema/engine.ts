@@ -31,7 +31,7 @@ export function schemaDialectOf(json: JsonSchema): Dialect {
     typeof $schema === 'string' ? dialects.get($schema.replace(/#$/, '').replace(/^https:(?=.*draft-07)/, 'http:')) : undefined
   if (dialect !== undefined) return dialect
   throw new SchemaError(
-    `The JSON Schema dialect ${echo($schema)} is not known here. Use 2020-12 (the default), 2019-09 or draft-07`,
+    `The JSON Schema dialect ${echo($schema)} is not supported. Use 2020-12 (the default), 2019-09 or draft-07`,
   )
 }
 
@@ -87,6 +87,6 @@ function compileOrExplain(json: JsonSchema, compile: Compile, where: string): Ch
     return compile(json)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
-    throw new SchemaError(`${where}: the JSON Schema cannot be used: ${clip(why, 200)}`, { cause })
+    throw new SchemaError(`${where}: the JSON Schema is not valid: ${clip(why, 200)}`, { cause })
   }
 }

@@ -49,7 +49,7 @@ describe('a plain object of schemas, one for each field', () => {
 
   it('of which some are none is refused by name', () => {
     expect(() => compileSchema({ city: z.string(), type: 'object' }, { where: 'input of tool "x"' })).toThrow(
-      'input of tool "x": some members are schemas of fields and "type" is none. Give an object schema, such as z.object({ … })',
+      'input of tool "x": some members are schemas of fields, but "type" is not a schema. Give an object schema, such as z.object({ … })',
     )
   })
 

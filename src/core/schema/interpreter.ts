@@ -16,7 +16,7 @@ export async function loadInterpreter(dialect: Dialect): Promise<Compile> {
         return valid ? undefined : wordErrors(errors)
       } catch (error) {
         // Names that no URI can hold (half a surrogate pair) stop the library short.
-        if (error instanceof URIError) return [makeIssue([], 'must hold well-formed Unicode only')]
+        if (error instanceof URIError) return [makeIssue([], 'must contain only well-formed Unicode')]
         throw error
       }
     }

@@ -169,7 +169,7 @@ class Compiler {
       if (depth > this.#bounds.depth) throw unsupported(`is nested deeper than ${this.#bounds.depth} levels, which is the limit`)
       if (++count > this.#bounds.subschemas)
         throw unsupported(`has more than ${this.#bounds.subschemas} subschemas, which is the limit`)
-      if (schema.$id !== undefined && schema !== root) throw unsupported('has an $id within it, which is not supported')
+      if (schema.$id !== undefined && schema !== root) throw unsupported('has a nested $id, which is not supported')
       for (const anchor of [schema.$anchor, schema.$dynamicAnchor]) {
         if (typeof anchor === 'string') this.#anchors.set(anchor, schema)
       }
@@ -180,7 +180,7 @@ class Compiler {
   apply(schema: unknown): Apply {
     if (schema === true) return acceptsAll
     if (schema === false) return () => nothing
-    if (!isRecord(schema)) throw refuse(`has ${clip(JSON.stringify(schema) ?? 'nothing')} where a schema should be`)
+    if (!isRecord(schema)) throw refuse(`has ${clip(JSON.stringify(schema) ?? 'nothing')} in place of a schema`)
     const known = this.#known.get(schema)
     // A schema that leads back to itself is met again while its own rules are being made.
     if (known !== undefined) return (data, run) => known.apply?.(data, run)
@@ -212,7 +212,7 @@ class Compiler {
   #pattern(text: string, mustHave: boolean): LinearPattern | undefined {
     const pattern = linearPattern(text)
     if (pattern === undefined && mustHave)
-      throw unsupported(`has a pattern for names that cannot be tested in linear time: ${clip(text)}`)
+      throw unsupported(`has a pattern for member names that cannot be tested in linear time: ${clip(text)}`)
     if (pattern === undefined) this.unchecked.push(`the pattern ${clip(text)} cannot be tested in linear time`)
     return pattern
   }
@@ -222,7 +222,7 @@ class Compiler {
     const local = typeof id === 'string' && ref.startsWith(id) ? ref.slice(id.length) : ref
     if (local === '' || local === '#') return this.#root
     const found = local.startsWith('#/') ? atPointer(this.#root, local.slice(2)) : this.#anchors.get(local.slice(1))
-    if (!local.startsWith('#') || found === undefined) throw refuse(`refers to ${clip(ref)}, which is not in it`)
+    if (!local.startsWith('#') || found === undefined) throw refuse(`refers to ${clip(ref)}, which it does not contain`)
     return found
   }
 }

@@ -10,45 +10,89 @@ import { isRecord } from '../../jsonrpc/message.ts'
  * The Standard Schema shapes are stated here structurally, so that no schema library is a dependency.
  */
 
-/** A JSON Schema that is an object. */
+/** A JSON Schema, as an object. */
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** One issue as a Standard Schema library reports it. */
+/** One issue that a schema library reports. */
 export interface StandardIssue {
+  /** What is wrong, in a sentence. */
   readonly message: string
-  readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
+  /** Where it is wrong: the keys from the root of the value. */
+  readonly path?:
+    | ReadonlyArray<
+        | PropertyKey
+        | {
+            /** The key at this step of the path. */
+            readonly key: PropertyKey
+          }
+      >
+    | undefined
 }
 
-/** What a Standard Schema library says of a value. */
+/** The result of validating a value. */
 export type StandardResult<Output> =
-  | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: readonly StandardIssue[] }
+  | {
+      /** The validated value. */
+      readonly value: Output
+      /** What is wrong with the value. Absent if it is valid. */
+      readonly issues?: undefined
+    }
+  | {
+      /** What is wrong with the value. Absent if it is valid. */
+      readonly issues: readonly StandardIssue[]
+    }
 
+/** Converts a schema to JSON Schema (Standard JSON Schema v1). */
 interface StandardJsonSchema {
-  readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>
-  readonly output: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>
+  /** Returns the JSON Schema of the input. */
+  readonly input: (options: {
+    /** The dialect of JSON Schema. */
+    readonly target: 'draft-2020-12'
+  }) => Record<string, unknown>
+  /** Returns the JSON Schema of the output. */
+  readonly output: (options: {
+    /** The dialect of JSON Schema. */
+    readonly target: 'draft-2020-12'
+  }) => Record<string, unknown>
 }
 
-/** The part of Standard Schema v1 and Standard JSON Schema v1 that is used here. */
+/** A schema of Zod, Valibot, ArkType or another library that implements Standard Schema v1. */
 export interface StandardSchema<Input = unknown, Output = Input> {
+  /** The members that Standard Schema defines. */
   readonly '~standard': {
+    /** The version of Standard Schema. */
     readonly version: 1
+    /** The name of the schema library. */
     readonly vendor: string
+    /** Validates a value. */
     readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>
-    readonly types?: { readonly input: Input; readonly output: Output } | undefined
+    /** The types of the schema, for the compiler only. */
+    readonly types?:
+      | {
+          /** The type before validation. */
+          readonly input: Input
+          /** The type after validation. */
+          readonly output: Output
+        }
+      | undefined
+    /** Converts the schema to JSON Schema, if the library can. */
     readonly jsonSchema?: StandardJsonSchema | undefined
   }
 }
 
-/** A JSON Schema that says (to the compiler only) what it describes. By a name that declarations of other programs can write. */
-type TypedJsonSchema<T> = JsonSchema & { readonly '~type': T }
+/** A JSON Schema with the type that it describes; made by `jsonSchema`. */
+type TypedJsonSchema<T> = JsonSchema & {
+  /** The described type. It exists for the compiler only. */
+  readonly '~type': T
+}
 
-/** What is accepted wherever a schema is asked for. */
+/** A schema: of a Standard Schema library, a record of such schemas by field, or JSON Schema. */
 export type Schema<T = unknown> = StandardSchema<unknown, T> | TypedJsonSchema<T> | JsonSchema | UncheckedSchema
 
+/** The input and output types of a Standard Schema. */
 type StandardTypes<S> = S extends { readonly '~standard': { readonly types?: infer Types } } ? NonNullable<Types> : never
 
-/** What comes out of validation: a handler's arguments. A plain JSON Schema gives a record of unknowns. */
+/** The type after validation, which handlers get. A plain JSON Schema gives a record of unknown values. */
 export type InferOutput<S> = S extends StandardSchema
   ? StandardTypes<S> extends { readonly output: infer Output }
     ? Output
@@ -59,15 +103,16 @@ export type InferOutput<S> = S extends StandardSchema
       ? Optional<{ [K in keyof S]: InferOutput<S[K]> }>
       : Record<string, unknown>
 
-/** A plain object with a Standard Schema for each field: `{ city: z.string() }`. */
+/** A record with a Standard Schema for each field: `{ city: z.string() }`. */
 type IsFields<S> = S extends Readonly<Record<string, StandardSchema>> ? (keyof S extends never ? false : true) : false
 
+/** The names of the members that may be undefined. */
 type MayMiss<T> = { [K in keyof T]-?: undefined extends T[K] ? K : never }[keyof T]
 
 /** Fields that may be undefined may be left out. */
 type Optional<T> = { [K in Exclude<keyof T, MayMiss<T>>]: T[K] } & { [K in MayMiss<T>]?: T[K] }
 
-/** What goes into validation: what a handler returns for an output schema. A plain JSON Schema takes anything. */
+/** The type before validation, which handlers return for an output schema. A plain JSON Schema accepts anything. */
 export type InferInput<S> = S extends StandardSchema
   ? StandardTypes<S> extends { readonly input: infer Input }
     ? Input
@@ -79,8 +124,7 @@ export type InferInput<S> = S extends StandardSchema
       : unknown
 
 /**
- * Gives a JSON Schema a type; the object itself stays as it is.
- *
+ * Gives a JSON Schema a TypeScript type. The object itself is returned unchanged.
  * @example
  * const input = jsonSchema<{ title: string }>({ type: 'object', properties: { title: { type: 'string' } }, required: ['title'] })
  */
@@ -89,8 +133,7 @@ export function jsonSchema<T>(json: JsonSchema): TypedJsonSchema<T> {
 }
 
 /**
- * Gives a Standard Schema whose library cannot state it as JSON Schema the one it lacks.
- *
+ * Adds a JSON Schema to a Standard Schema whose library cannot convert it.
  * @example
  * const input = withJsonSchema(v.object({ id: v.string() }), { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] })
  */
@@ -102,8 +145,9 @@ export function withJsonSchema<Input, Output>(
   return { '~standard': { version: 1, vendor, validate, jsonSchema: { input: () => json, output: () => json } } }
 }
 
-/** A schema that is shown and not checked by: whoever is shown it, somebody else does the checking. */
+/** A schema that clients see and that is not validated here, because somebody else validates. */
 export class UncheckedSchema {
+  /** The JSON Schema that clients see. */
   readonly json: JsonSchema
 
   constructor(json: JsonSchema) {
@@ -272,6 +316,6 @@ export class StepMeter {
 
   spend(steps: number): void {
     this.#left -= steps
-    if (this.#left < 0) throw new OverBudget('The budget for checking this value is used up')
+    if (this.#left < 0) throw new OverBudget('Checking this value takes more steps than allowed')
   }
 }

@@ -6,7 +6,7 @@ const json = fc.jsonValue({ maxDepth: 4 })
 
 describe('patches', () => {
   test.each([{ length: 1 }, 'add', null])('what is no list of steps is refused as such: %j', steps => {
-    expect(() => patched({}, steps as never)).toThrow('A patch is a list of steps')
+    expect(() => patched({}, steps as never)).toThrow('A patch must be a list of steps')
   })
 
   test('every kind of step does what RFC 6902 says', () => {
@@ -92,7 +92,7 @@ describe('what means harm', () => {
   test('a value cannot be moved into itself, nor an array be given a far place', () => {
     expect(() => patched({ a: { b: {} } }, [{ op: 'move', from: '/a', path: '/a/b/c' }])).toThrow(/into itself/)
     for (const place of ['1', '01', '-1', '1e3', '99999999999', ' 0', '0x0'])
-      expect(() => patched({ a: [] }, [{ op: 'add', path: `/a/${place}`, value: 1 }])).toThrow(/nothing is at its place/)
+      expect(() => patched({ a: [] }, [{ op: 'add', path: `/a/${place}`, value: 1 }])).toThrow(/no value exists at its path/)
   })
 
   test('too many steps, and too deep a document, are refused', () => {

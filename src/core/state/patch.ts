@@ -37,8 +37,8 @@ export function patchedInPlace(
   const frame = { at: document }
   let size = sizeOf(document)
   for (const steps of patches) {
-    if (!Array.isArray(steps)) throw invalid('A patch is a list of steps')
-    if (steps.length > limits.steps) throw invalid(`A patch of ${steps.length} steps is above the limit of ${limits.steps}`)
+    if (!Array.isArray(steps)) throw invalid('A patch must be a list of steps')
+    if (steps.length > limits.steps) throw invalid(`The patch has ${steps.length} steps; the limit is ${limits.steps}`)
     for (const [index, step] of steps.entries()) {
       const checked = checkStep(frame.at, step, index)
       size += growth(frame.at, checked)
@@ -62,9 +62,9 @@ export function difference(before: unknown, after: unknown): readonly PatchStep[
 
 function checkStep(document: unknown, step: unknown, index: number): PatchStep {
   if (!isRecord(step) || typeof step.op !== 'string' || !OPS.has(step.op) || typeof step.path !== 'string')
-    throw invalid(`Step ${index} is none: it needs an op of ${[...OPS].join(', ')} and a path`)
+    throw invalid(`Step ${index} is not valid: it needs a path, and an op that is one of ${[...OPS].join(', ')}`)
   const path = readPointer(step.path)
-  const missing = (): Error => invalid(`Step ${index}: nothing is at its place`)
+  const missing = (): Error => invalid(`Step ${index}: no value exists at its path`)
   if (step.op === 'move' || step.op === 'copy') {
     if (typeof step.from !== 'string') throw invalid(`Step ${index}: ${step.op} needs a from`)
     const from = readPointer(step.from)
@@ -75,7 +75,7 @@ function checkStep(document: unknown, step: unknown, index: number): PatchStep {
   } else if (step.op === 'add') {
     if (!takes(document, path)) throw missing()
   } else if (follow(document, path) === undefined) throw missing()
-  if (step.op === 'remove' && path.length === 0) throw invalid(`Step ${index} removes the whole document: replace it instead`)
+  if (step.op === 'remove' && path.length === 0) throw invalid(`Step ${index} removes the whole document; use replace instead`)
   if ((step.op === 'add' || step.op === 'replace' || step.op === 'test') && !('value' in step))
     throw invalid(`Step ${index}: ${step.op} needs a value`)
   return step as unknown as PatchStep
@@ -91,8 +91,11 @@ function run(frame: { at: unknown }, step: PatchStep, index: number): void {
   const operation = 'from' in step ? { ...placed, from: `/at${step.from}` } : placed
   const [fault] = applyPatch(frame, [operation as Operation])
   if (fault?.name === 'TestError')
-    throw problem('STATE_CONFLICT', `Step ${index}: the test does not hold`, { category: 'permanent' })
-  if (fault !== null) throw invalid(`Step ${index} cannot be done`)
+    throw problem('STATE_CONFLICT', `Step ${index}: the test failed`, {
+      category: 'permanent',
+      suggestion: 'Read the state again, and send a patch that fits it',
+    })
+  if (fault !== null) throw invalid(`Step ${index} cannot be applied`)
 }
 
 function tooLarge(index: number, limits: PatchLimits): Error {
@@ -121,7 +124,7 @@ const REFUSED = new Set(['__proto__', 'constructor', 'prototype'])
 /** The tokens of a pointer. Throws where it is none, or names what no document may. */
 function readPointer(pointer: string): readonly string[] {
   if (pointer === '') return []
-  if (!pointer.startsWith('/') || /~(?![01])/.test(pointer)) throw invalid(`${clip(pointer)} is no JSON pointer`)
+  if (!pointer.startsWith('/') || /~(?![01])/.test(pointer)) throw invalid(`${clip(pointer)} is not a JSON pointer`)
   const tokens = pointer
     .slice(1)
     .split('/')
@@ -158,5 +161,5 @@ function takes(document: unknown, tokens: readonly string[]): boolean {
 }
 
 function invalid(message: string): Error {
-  return problem('STATE_INVALID', message, { suggestion: 'Send a patch as RFC 6902 describes it' })
+  return problem('STATE_INVALID', message, { suggestion: 'Send a JSON Patch according to RFC 6902' })
 }

@@ -81,10 +81,13 @@ export class StateTree {
         ...(typeof options.also === 'function' ? options.also(made.id) : (options.also ?? [])),
       ])
       if (outcome.ok) return { version: made, value }
-      if (outcome.index > 1 + cut.ops.length) throw problem('STATE_CONFLICT', 'What the state belongs to has changed meanwhile')
+      if (outcome.index > 1 + cut.ops.length)
+        throw problem('STATE_CONFLICT', 'The owner of the state was changed by another request', {
+          suggestion: 'Repeat the request',
+        })
       if (options.parent !== undefined && options.branch !== true) throw conflict(parent, (await this.#head(space)).head)
     }
-    throw problem('STATE_CONFLICT', 'Others write the same state over and over', { retryAfter: 100 })
+    throw problem('STATE_CONFLICT', 'Other requests keep writing this state', { retryAfter: 100 })
   }
 
   /** The state at a version. Undefined where there is none, or none any more. */
@@ -103,7 +106,7 @@ export class StateTree {
       const write = put(headKey(space), JSON.stringify({ ...head, current: to }), { ifVersion: version ?? 0 })
       if ((await this.#store.commit([write, ...also])).ok) return
     }
-    throw problem('STATE_CONFLICT', 'Others write the same state over and over', { retryAfter: 100 })
+    throw problem('STATE_CONFLICT', 'Other requests keep writing this state', { retryAfter: 100 })
   }
 
   /** Whether there is such a version, without reading it. */
@@ -142,7 +145,7 @@ export class StateTree {
     const made = (version: Version, value: unknown): Read => ({ version: fitting(version), value })
     if (change.kind !== 'patch') return made({ id, parent, kind: change.kind, body: change.body, at, patches: 0 }, change.body)
     const below = await this.#version(space, parent)
-    if (below?.kind === 'opaque') throw problem('STATE_INVALID', 'A state that is opaque cannot be patched: write it whole')
+    if (below?.kind === 'opaque') throw problem('STATE_INVALID', 'An opaque state cannot be patched: write the whole state')
     // Applied now, so that a patch that cannot be applied is refused now.
     const whole = below === undefined ? undefined : await this.#whole(space, below, [change.body])
     if (below === undefined || whole === undefined) throw unknown(parent)
@@ -194,8 +197,8 @@ function fitting(version: Version): Version {
   const length = JSON.stringify(version).length
   if (length * 3 <= storeLimits.valueBytes || new TextEncoder().encode(JSON.stringify(version)).length <= storeLimits.valueBytes)
     return version
-  throw problem('PAYLOAD_TOO_LARGE', `The state takes more than ${storeLimits.valueBytes} bytes`, {
-    suggestion: 'Keep large contents elsewhere and their address in the state',
+  throw problem('PAYLOAD_TOO_LARGE', `The state is larger than ${storeLimits.valueBytes} bytes (the limit)`, {
+    suggestion: 'Store large content elsewhere, and its address in the state',
   })
 }
 
@@ -205,13 +208,15 @@ function isWithin({ first, last }: Head, id: number): boolean {
 }
 
 function conflict(parent: number, head: Head): Error {
-  return problem('STATE_CONFLICT', `The state is at version ${head.current}, not ${parent}: another call wrote it meanwhile`, {
+  return problem('STATE_CONFLICT', `The state is at version ${head.current}, not ${parent}: another call has changed it`, {
     suggestion: 'Read it again and repeat the change',
   })
 }
 
 function unknown(id: number): Error {
-  return problem('STATE_INVALID', `There is no version ${id} of the state, or it is no longer remembered`)
+  return problem('STATE_INVALID', `Version ${id} of the state does not exist, or is no longer kept`, {
+    suggestion: 'Use the current version',
+  })
 }
 
 /** One version of a state: whole, opaque to us, or a patch on its parent. */
@@ -260,5 +265,5 @@ function readHead(text: string): Head {
 function read<T>(text: string, mark: string): T {
   const value: unknown = JSON.parse(text)
   if (isRecord(value) && typeof value[mark] === 'number') return value as T
-  throw new Error('A version of a state cannot be read: was it written by another program?')
+  throw new Error('A stored version of the state does not have the expected form. Another program may have written it')
 }

@@ -106,7 +106,10 @@ function withSets(listed: unknown, setOf: ReadonlyMap<string, string>): unknown 
 /** Warns the author when a tool of a scoped set returns without having asked for a scope. */
 function warn({ sets, trace }: LiveCallsParts, set: string, tool: string, asked: boolean): void {
   if (sets.get(set)?.facts.scoped !== true || asked) return
-  trace('scope-not-asked', { tool, hint: `"${set}" is scoped: ask by ctx.scope(label, payload) before the tool acts` })
+  trace('scope-not-asked', {
+    tool,
+    hint: `The feature set "${set}" is declared as scoped. Call ctx.scope(label, payload) before the tool acts`,
+  })
 }
 
 /** Extends the context of a call with what MCP Live offers: state, checkpoints, scopes and inference. */
@@ -126,7 +129,7 @@ function contextOf(
     get state() {
       // A plain client keeps no state, so the server's own session state applies instead.
       if (caller === undefined || sets.get(set)?.facts.hostState !== true) return undefined
-      state ??= tools.state(exchange, () => stateWorks(parts.checkpoints, set))
+      state ??= tools.state(exchange, () => workingState(parts.checkpoints, set))
       return state
     },
     checkpoint: {
@@ -147,11 +150,11 @@ function contextOf(
 }
 
 /** Host-kept state: it arrives with the call and leaves with the result; the server stores nothing. */
-async function stateWorks(checkpoints: LiveCallsParts['checkpoints'], set: string): Promise<CallStateStorage> {
+async function workingState(checkpoints: LiveCallsParts['checkpoints'], set: string): Promise<CallStateStorage> {
   const { patched } = await import('../../core/state/patch.ts')
   return {
     patched,
-    open: async exchange => ({ value: checkpoints.open(exchange, set), version: firstVersion(), keeper: undefined }),
+    open: async exchange => ({ value: checkpoints.open(exchange, set), version: firstVersion(), storage: undefined }),
     close: async (exchange, _place, { value, steps, changed }, result) => {
       if (!changed || !isRecord(result)) return result
       return reported(result, set, await checkpoints.report(exchange, set, { value, steps }))
@@ -196,7 +199,7 @@ export function liveOutbox(
     const facts = {
       name: 'pending-events',
       title: 'Pending events',
-      description: 'What has happened and no host has taken yet, oldest first',
+      description: 'Events that no host has accepted yet, oldest first',
       mimeType: 'application/json',
     }
     resource(pendingUri, facts, async (_, { principal }) => {
@@ -217,8 +220,7 @@ export function liveOutbox(
     /** Queues a message that somebody wrote in a channel. */
     incoming: async (featureSet: string, channelId: string, message: ChannelMessage): Promise<ChannelSent> => {
       const { content, messageId = crypto.randomUUID(), threadId, author, ...rest } = message
-      if (typeof messageId !== 'string' || messageId === '')
-        throw new TypeError('incoming: messageId must be a string that is not empty')
+      if (typeof messageId !== 'string' || messageId === '') throw new TypeError('incoming: messageId must be a non-empty string')
       const channel = { channelId, messageId, ...(threadId !== undefined && { threadId }), ...(author && { author }) }
       const event = { ...rest, content, channel, eventId: channelEventId(channelId, messageId) }
       const { timestamp, answered } = await (await open()).push(outgoing(featureSet, event, clock.now()))
@@ -230,7 +232,7 @@ export function liveOutbox(
       return { messageId, timestamp, answered: verdict }
     },
     /** Retries delivery now, for example because a host has connected. */
-    kick: (): void => void opening?.then(box => box.kick()).catch(() => undefined),
+    retryNow: (): void => void opening?.then(box => box.retryNow()).catch(() => undefined),
     /** Stops delivery; pending events stay in the store. */
     close: async (): Promise<void> => {
       const box = await opening?.catch(() => undefined)

@@ -17,7 +17,7 @@ import type { Scope, ScopeLists } from './scopes/messages.ts'
 
 export type { HostSelection as Selection, LiveBlock, RefusedMessage, SetUse, StateReport }
 
-/** Answers a live server. Only messages that an enabled set may send arrive here; others are refused before. */
+/** The handlers of an MCP Live host. Only messages that an enabled feature set may send arrive here; others are refused before. */
 export interface LiveHandlers {
   /** Selects the enabled sets. Called after the handshake, when the sets change, and by `live.update()`. */
   select(declared: DeclaredSets): HostSelection
@@ -41,15 +41,21 @@ export interface LiveHandlers {
   onRefused?(refused: RefusedMessage): void
   /** Called when something was dropped or is unusual. */
   onDiagnostic?(what: Why): void
-  /** What the handshake says before the server's sets are known; the actual selection follows. */
+  /**
+   * What the handshake declares before the feature sets of the server are known. The actual selection follows. Default: nothing
+   * is enabled.
+   */
   readonly hello?: {
+    /** Names or patterns of the feature sets to enable. Default: none. */
     readonly enabled?: readonly string[]
+    /** Names or patterns of the feature sets to disable. Default: none. */
     readonly disabled?: readonly string[]
+    /** Allow and deny lists for scopes, by feature set. Default: none. */
     readonly scopes?: Readonly<Record<string, ScopeLists>>
   }
 }
 
-/** What a tool call carries beside its arguments, for live servers. */
+/** What a tool call contains in addition to its arguments, for live servers. */
 export interface LiveCall {
   /** The set of the tool, if its definition does not name one. State is sent only if the set may keep state. */
   readonly featureSet?: string
@@ -91,31 +97,72 @@ interface AcknowledgeOptions {
 
 /** `client.live`: a live server, as its host uses it. */
 export interface LiveConnection {
-  /** The server's dialect, and how its messages arrive. */
-  readonly dialect: { readonly version: string; readonly label: DialectLabel; readonly carrier: 'session' | 'listen' }
-  /** The declared sets, and whether they are enabled. */
+  /** The version of MCP Live that the server speaks, and how its messages arrive. */
+  readonly dialect: {
+    /** The version string that the server announced. */
+    readonly version: string
+    /** The version of MCP Live that is spoken. */
+    readonly label: DialectLabel
+    /** How messages of the server arrive: in a session, or on a listen request. */
+    readonly carrier: 'session' | 'listen'
+  }
+  /** The feature sets that the server declares, and whether they are enabled. */
   readonly featureSets: ReadonlyMap<string, KnownSet>
-  /** Which hooks the server wants under the current selection. */
-  readonly hooks: { readonly before: boolean; readonly after: false | 'told' | 'blocking'; readonly lifecycle: boolean }
-  /** Channels that the server has registered. */
+  /** The hooks that the server wants under the current selection. */
+  readonly hooks: {
+    /** Whether the server is called before an inference. */
+    readonly before: boolean
+    /** Whether the server is called after an inference: not at all, notified only (`told`), or allowed to change the answer (`blocking`). */
+    readonly after: false | 'told' | 'blocking'
+    /** Whether the server is notified when inferences begin and end. */
+    readonly lifecycle: boolean
+  }
+  /** The channels that the server has registered, by id. */
   readonly channels: ReadonlyMap<string, WireChannel>
   /** Selects again; resolves when the server knows the selection. */
   update(): Promise<void>
   /** Calls the server's hook before an inference. Undefined: nothing to inject. */
-  beforeInference(params: BeforeInference, options: { readonly signal: AbortSignal }): Promise<HookInjections | undefined>
+  beforeInference(
+    params: BeforeInference,
+    options: {
+      /** Stops waiting for the hook. */
+      readonly signal: AbortSignal
+    },
+  ): Promise<HookInjections | undefined>
   /** Calls the hook after an inference. Undefined: nothing changes. */
-  afterInference(params: AfterInference, options: { readonly signal: AbortSignal }): Promise<HookAnswerChange | undefined>
-  /** Tells servers that follow turns without their content; does nothing for others. */
+  afterInference(
+    params: AfterInference,
+    options: {
+      /** Stops waiting for the hook. */
+      readonly signal: AbortSignal
+    },
+  ): Promise<HookAnswerChange | undefined>
+  /** Notifies servers that follow turns without their content. Does nothing for others. */
   lifecycle(params: InferenceLifecycle): void
   /** Asks the server to roll a set back to a checkpoint. */
-  rollback(featureSet: string, checkpoint: string, options?: { readonly signal?: AbortSignal }): Promise<ServerRollback>
+  rollback(
+    featureSet: string,
+    checkpoint: string,
+    options?: {
+      /** Stops waiting for the server. */
+      readonly signal?: AbortSignal
+    },
+  ): Promise<ServerRollback>
   /** Delivers a message to a channel. */
   publish(channel: string, content: readonly LiveBlock[], options?: PublishOptions): Promise<void>
   /** Shows an answer while it is written; `publish` delivers it. Undefined if no enabled set names `channels.streaming`. */
-  stream(channel: string, about: { readonly inferenceId: string; readonly conversationId?: string }): ChannelStream | undefined
-  /** Shows that an answer is being prepared. False: the server does not support it and was not told. */
+  stream(
+    channel: string,
+    about: {
+      /** The inference that produces the answer. */
+      readonly inferenceId: string
+      /** The conversation that it comes from. */
+      readonly conversationId?: string
+    },
+  ): ChannelStream | undefined
+  /** Shows that an answer is being prepared. False: the server does not support it, and nothing was sent. */
   typing(channel: string): boolean
-  /** Acknowledges a message. Undefined: the server does not support it and was not told. */
+  /** Acknowledges a message. Undefined: the server does not support it, and nothing was sent. */
   acknowledge(channel: string, messageId: string, options?: AcknowledgeOptions): Promise<Acknowledged | undefined>
   /** Asks the server to open a channel; rejects with the server's reason if it refuses. */
   openChannel(params: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>>

@@ -185,8 +185,8 @@ export class LiveSessionLink implements LiveConnection {
     channels.require(closeChannel.name, 'channels')
     const { closed, reason } = await session.request(closeChannel, { channelId }, this.#send())
     if (closed !== false) return
-    const said = typeof reason === 'string' ? reason : 'The server does not say why'
-    throw new McpError('channel-refused', `The channel stays open: ${said}`, { data: { channelId, reason: said } })
+    const said = typeof reason === 'string' ? reason : 'The server gives no reason'
+    throw new McpError('channel-refused', `The server did not close the channel: ${said}`, { data: { channelId, reason: said } })
   }
 
   /** Whether the server may and can receive this for the channel. */

@@ -26,7 +26,7 @@ interface ListenerParts {
   /** Computes the answer to one delivery. */
   answer(delivery: WireDelivery, asked: AnswerContext): Promise<unknown>
   /** Called when the server finally refuses to be listened to. */
-  deaf(error: unknown): void
+  disconnected(error: unknown): void
 }
 
 /** Number of streams in a row that may end at once before a backoff starts. */
@@ -58,7 +58,7 @@ export class LiveListener {
     if (first) {
       this.#run().catch(error => {
         this.#proceed()
-        this.#parts.deaf(error)
+        this.#parts.disconnected(error)
       })
     } else this.#open?.abort(again)
     await pause(this.#parts.session.engine.clock, silenceMs, waiting.signal, true)
@@ -142,7 +142,7 @@ export class LiveListener {
   #cancel({ params }: WireDelivery): void {
     const { requestId } = params
     if (typeof requestId === 'string')
-      this.#running.get(requestId)?.abort(new DOMException('The server cancelled it', 'AbortError'))
+      this.#running.get(requestId)?.abort(new DOMException('The server cancelled the request', 'AbortError'))
   }
 
   // Runs an answerer, and sends its answer.
@@ -215,7 +215,7 @@ const mostTries = 8
 /** How long to wait for the server to open a stream. */
 const silenceMs = 15_000
 /** The abort reason for reopening the stream. */
-const again = new DOMException('Listening anew', 'AbortError')
+const again = new DOMException('The stream is being reopened', 'AbortError')
 
 // Adapters from answerers to engine handlers and to deliveries.
 
@@ -257,7 +257,7 @@ export function deliveryAnswers(
   const table = new Map(answerers.map(answerer => [`${answerer.method.kind} ${answerer.method.name}`, answerer]))
   return async ({ method, params, answer }, asked) => {
     const answerer = table.get(`${answer ? 'request' : 'notification'} ${method}`)
-    if (answerer === undefined) throw new McpError('method-not-found', `There is no method "${clip(method)}" here`)
+    if (answerer === undefined) throw new McpError('method-not-found', `There is no method "${clip(method)}"`)
     const fault = answerer.method.params.check(params)
     if (fault === undefined) return admit(answerer, params, asked)
     const where = fault.path === '' ? 'params' : `params.${clip(fault.path)}`

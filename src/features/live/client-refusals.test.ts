@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { fakeClock } from '../../testing/clock.ts'
-import { PushBrake } from './client-refusals.ts'
+import { PushThrottle } from './client-refusals.ts'
 
 const wait = { accepted: false, reason: 'rate', retryAfterMs: 10 } as const
 
 function world() {
   const clock = fakeClock()
   const rests: number[] = []
-  const brake = new PushBrake(clock.now, ms => {
+  const brake = new PushThrottle(clock.now, ms => {
     rests.push(ms)
     clock.advance(ms)
   })

@@ -10,7 +10,9 @@ import type { PushAnswer } from './push-events/messages.ts'
 
 /** A message that was refused, for logs and audit. */
 export interface RefusedMessage {
+  /** The method of the message. */
   readonly method: string
+  /** The feature set that sent it, if it names one. */
   readonly featureSet?: string
   /** The event, if the message was a push. */
   readonly eventId?: string
@@ -23,16 +25,20 @@ type Reason = readonly [code: string, rule: string, fix: (set: string) => string
 
 /** Refusals by the gate, by error kind. Errors of handlers have other kinds, and handlers report those themselves. */
 const reasons = new Map<string, Reason>([
-  ['feature-set-disabled', ['SET_NOT_ENABLED', 'feature-sets', set => `Enable ${set} for this server, if it may do this`]],
+  ['feature-set-disabled', ['SET_NOT_ENABLED', 'feature-sets', set => `Enable ${set} for this server to allow this`]],
   ['feature-set-unknown', ['SET_UNKNOWN', 'feature-sets', () => 'Ask the author of the server to declare the feature set']],
-  ['invalid-params', ['INVALID_PARAMS', 'shape', () => 'Ask the author of the server to send what the protocol says']],
+  ['invalid-params', ['INVALID_PARAMS', 'shape', () => 'Ask the author of the server to send params that match the protocol']],
   ['method-not-found', ['NOT_ANNOUNCED', 'capabilities', () => 'Ask the author of the server to announce the capability']],
-  ['busy', ['TOO_MANY_WAIT', 'live.waiting', () => 'The server may send it again later']],
-  ['checkpoint-unknown', ['CHECKPOINT_NOT_FOUND', 'state', () => 'The server may ask for a checkpoint that is kept']],
+  ['busy', ['TOO_MANY_WAIT', 'live.waiting', () => 'The server can send the message again later']],
+  ['checkpoint-unknown', ['CHECKPOINT_NOT_FOUND', 'state', () => 'The server can ask for a checkpoint that the host still has']],
 ])
 
 /** An inference that is refused because a hook of the same server is running. */
-const hooked: Reason = ['HOOK_IN_PROGRESS', 'hooks', () => 'The server may ask again when its hook is answered']
+const hooked: Reason = [
+  'HOOK_IN_PROGRESS',
+  'hooks',
+  () => 'The server can send the request again after its hook has been answered',
+]
 
 /** Describes a refusal; undefined if the error is not a refusal by the gate. */
 export function refusedMessageOf(method: string, params: unknown, error: unknown): RefusedMessage | undefined {
@@ -62,7 +68,7 @@ const refusals = 64
 const atLeastMs = 64
 
 /** Pauses reading from a server that is refused too often. */
-export class PushBrake {
+export class PushThrottle {
   readonly #now: () => number
   readonly #rest: (ms: number) => void
   #refused = 0

@@ -80,16 +80,19 @@ export function manifestReader(session: ClientSession, stop: AbortSignal, read: 
 
 /** Explains that a server reports a set as unavailable: what is missing, and who can provide it. */
 export function unavailable(featureSet: string, missing: readonly string[], announced: (path: string) => boolean): Why {
-  const said = `The server says that its feature set ${quoted(featureSet)} will not work`
+  const said = `The server reports that its feature set ${quoted(featureSet)} will not work`
   const [own, ours] = [missing.filter(path => !announced(path)), missing.filter(announced)].map(some =>
     some.map(quoted).join(', '),
   )
-  const message = [
-    ...(missing.length === 0 ? [`${said}, and not what it misses`] : [said]),
+  const lacks = [
     ...(ours === '' ? [] : [`this host does not grant ${ours}`]),
     ...(own === '' ? [] : [`the server itself does not announce ${own}`]),
-  ].join(': ')
-  const fix = ours === '' ? 'Ask the author of the server, or disable the set' : `Allow ${ours} for it, or disable the set`
+  ].join(', and ')
+  const message = lacks === '' ? `${said}, but not which capability is missing` : `${said}: ${lacks}`
+  const fix =
+    ours === ''
+      ? 'Ask the author of the server, or disable the feature set'
+      : `Grant ${ours} to this server, or disable the feature set`
   return why('SET_UNAVAILABLE', 'receipt', message, fix)
 }
 

@@ -17,7 +17,7 @@ import type { StateReport, WireCallState } from './checkpoints/messages.ts'
 import type { LiveCall, LiveConnection, LiveHandlers } from './client-api.ts'
 import { LiveSessionLink } from './client-connection.ts'
 import { answeringHandlers, deliveryAnswers, LiveListener } from './client-listener.ts'
-import { PushBrake, refusedMessageOf } from './client-refusals.ts'
+import { PushThrottle, refusedMessageOf } from './client-refusals.ts'
 import { hostLive, manifestReader, tellSelection, unavailable } from './client-selection.ts'
 import { readAnnounced, readLiveState, type SelectionReply, toolSetOf, writeCallState } from './dialects/messages.ts'
 import { FeatureSetRegistry } from './feature-sets/client.ts'
@@ -149,7 +149,7 @@ export class LiveClient {
       hostId: this.#hostId,
       host: hostLive(this.#handlers),
       answer: this.#answerDelivery,
-      deaf: error => this.#deaf(error),
+      disconnected: error => this.#disconnected(error),
     })
   }
 
@@ -192,10 +192,15 @@ export class LiveClient {
     }
     if (receipt.accepted) return
     this.#plain = true
-    const message = 'The server does not accept the selection of feature sets'
-    if (receipt.fallback === 'close') throw new McpError('policy-refused', `${message}, and wants the connection closed`)
+    const message = 'The server did not accept the selection of feature sets'
+    if (receipt.fallback === 'close') throw new McpError('policy-refused', `${message} and asks to close the connection`)
     this.#diagnose(
-      why('SELECTION_REFUSED', 'receipt', `${message}: it goes on without MCP Live`, 'Enable more of its feature sets'),
+      why(
+        'SELECTION_REFUSED',
+        'receipt',
+        `${message}. The connection continues without MCP Live`,
+        'Enable more feature sets of this server',
+      ),
     )
   }
 
@@ -208,12 +213,12 @@ export class LiveClient {
       const { id, vendor, contextWindow, capabilities } = handlers.modelInfo()
       return { id, vendor, contextWindow, capabilities }
     }
-    const brake = new PushBrake(now, ms => this.#session?.opened.conversation.connection?.rest?.(ms))
+    const throttle = new PushThrottle(now, ms => this.#session?.opened.conversation.connection?.rest?.(ms))
     return [
       { method: setsChanged, waits: false, answer: params => this.#changed(() => book.change(params)) },
       { method: manifestChanged, waits: false, answer: () => this.#readManifest?.() },
       { method: modelInfo, waits: false, answer: modelOf },
-      ...pushAnswerers(book, async event => brake.heard(await handlers.onPush(event))),
+      ...pushAnswerers(book, async event => throttle.heard(await handlers.onPush(event))),
       ...scopeAnswerers(book, (request, context) => handlers.onElevate(request, context)),
       ...inferenceAnswerers(
         book,
@@ -249,7 +254,10 @@ export class LiveClient {
   #admit(answerer: Answerer, params: Params, asked: AnswerContext): Awaitable<unknown> {
     if (!answerer.waits || this.#held === undefined) return this.#answer(answerer, params, asked)
     if (this.#waiting >= mostWaiting) {
-      throw new McpError('busy', `At most ${mostWaiting} messages wait for the selection of feature sets: send it again later`)
+      throw new McpError(
+        'busy',
+        `${mostWaiting} messages already wait for the selection of feature sets (the limit). Send the message again later`,
+      )
     }
     return this.#later(answerer, params, asked)
   }
@@ -267,7 +275,10 @@ export class LiveClient {
 
   #answer(answerer: Answerer, params: Params, asked: AnswerContext): Awaitable<unknown> {
     if (!this.#plain) return answerer.answer(params, asked)
-    throw new McpError('method-not-found', `The server has not announced MCP Live, so there is no ${answerer.method.name} here`)
+    throw new McpError(
+      'method-not-found',
+      `MCP Live is not active on this connection, so ${answerer.method.name} is not available`,
+    )
   }
 
   /** Applies a change of the declarations: removed sets end at once, new ones wait for a selection. */
@@ -346,12 +357,12 @@ export class LiveClient {
   }
 
   // Listening was refused for good: MCP Live ends, the connection stays.
-  #deaf(error: unknown): void {
+  #disconnected(error: unknown): void {
     this.#session?.engine.trace('live-listen-refused', error)
     this.#plain = true
     const said = error instanceof Error ? error.message : String(error)
-    const message = `The server no longer lets its messages be heard: ${quoted(said)}`
-    this.#diagnose(why('LISTEN_REFUSED', 'live/listen', message, 'Connect anew, or look at what the server says'))
+    const message = `The server rejected live/listen, so its messages no longer arrive: ${quoted(said)}`
+    this.#diagnose(why('LISTEN_REFUSED', 'live/listen', message, 'Fix the reported cause, then connect again'))
   }
 
   #close(): void {

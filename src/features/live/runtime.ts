@@ -43,7 +43,7 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools) {
     lingerMs,
     limits: () => engine().limits,
     heard: () => awake(),
-    seat: ({ peer }, said) => {
+    registration: ({ peer }, said) => {
       const selection = new SelectedSets()
       return {
         dialect: hosts.listeningDialect(peer, said),
@@ -59,17 +59,17 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools) {
   const caller = (exchange: Exchange): LiveCaller | undefined => {
     const { peer, conversation, meta } = exchange
     if (peer.revision.era === 'session') {
-      const seat = hosts.seat(conversation)
-      return seat && { dialect: seat.host.dialect, selected: seat.selection, host: seat.host }
+      const registration = hosts.registration(conversation)
+      return registration && { dialect: registration.host.dialect, selected: registration.selection, host: registration.host }
     }
     const dialect = hosts.dialectOf(peer)
     if (dialect === undefined) return undefined
     const live = meta?.[liveExtension]
     const policy = selectionIn(isRecord(live) ? live['policy'] : undefined)
-    const seat = listen.find(exchange)
-    if (seat !== undefined) {
-      if (policy !== undefined) seat.select(policy)
-      return { dialect: seat.host.dialect, selected: seat.host.selected, host: seat.host }
+    const registration = listen.find(exchange)
+    if (registration !== undefined) {
+      if (policy !== undefined) registration.select(policy)
+      return { dialect: registration.host.dialect, selected: registration.host.selected, host: registration.host }
     }
     const selected = new SelectedSets()
     if (policy !== undefined) featureSets.select(selected, policy)
@@ -79,7 +79,7 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools) {
     clock,
     hosts: hosts.all,
     dialectOf: hosts.dialectOf,
-    kept: exchange => {
+    stored: exchange => {
       const found = caller(exchange)
       return found?.selected instanceof SelectedSets ? { dialect: found.dialect, selection: found.selected } : undefined
     },
@@ -105,11 +105,11 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools) {
     caller,
     handlers: name => sets.get(name)?.handlers ?? {},
     opening: () => sets.all().flatMap(({ name, handlers }) => (handlers.open === undefined ? [] : [name])),
-    known: outbox.kick,
+    known: outbox.retryNow,
   })
   /** Hosts have connected or selected: deliver what is pending. */
   function awake(): void {
-    outbox.kick()
+    outbox.retryNow()
     channels.sync()
   }
   const scopes = scopesServer({
@@ -121,7 +121,7 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools) {
   const inference = inferenceServer({
     clock,
     timeoutMs: inferMs,
-    chunked: ({ conversation }, id, index, delta) => hosts.seat(conversation)?.host.chunk(id, index, delta),
+    chunked: ({ conversation }, id, index, delta) => hosts.registration(conversation)?.host.chunk(id, index, delta),
   })
   const hooks = hooksServer({
     sets: () => sets.all(),
@@ -200,7 +200,7 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools) {
     removeChannel: channels.remove,
     incoming: async (name: string, id: string, message: ChannelMessage): Promise<ChannelSent> => {
       sets.needs(name, 'channels.incoming')
-      if (!channels.has(name, id)) throw new Error(`The channel "${clip(id)}" was removed: make it again`)
+      if (!channels.has(name, id)) throw new Error(`The channel "${clip(id)}" was removed. Create it again`)
       return outbox.incoming(name, id, message)
     },
     push: async (name: string, event: PushInput): Promise<Pushed> => {
@@ -220,8 +220,8 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools) {
 }
 
 function nobody(): Problem {
-  return problem('HOST_MISSING', 'No host that speaks MCP Live is connected', {
-    suggestion: 'Connect one that declares experimental.mcpl, or the extension dev.vivarium/live',
+  return problem('HOST_MISSING', 'No host that supports MCP Live is connected', {
+    suggestion: 'Connect a host that declares experimental.mcpl or the extension dev.vivarium/live',
     actor: 'operator',
   })
 }
@@ -229,7 +229,7 @@ function nobody(): Problem {
 // Tracks running hooks: an inference must not start while a hook of the same host runs (MCP Live 0.2 §10.7), so it waits.
 
 /** A hook that is still running after this time, and requested an inference, is assumed to wait for it. */
-const patienceMs = 2_000
+const waitMs = 2_000
 
 interface Running {
   active: boolean
@@ -272,7 +272,7 @@ function hookWatch(clock: Clock) {
           const late = (): void => {
             if (inside?.active === true) reject(onTheWay())
           }
-          const stop = inside === undefined ? undefined : clock.setTimeout(late, patienceMs, true)
+          const stop = inside === undefined ? undefined : clock.setTimeout(late, waitMs, true)
           waiting.add(() => {
             stop?.()
             resolve()
@@ -290,8 +290,8 @@ function follower(): Local | undefined {
 }
 
 function onTheWay(): Problem {
-  return problem('INFERENCE_IN_HOOK', 'A hook waits for an inference, which must not run before the hook has answered', {
-    suggestion: 'Start it without awaiting it, and use what comes of it in a later turn',
+  return problem('INFERENCE_IN_HOOK', 'A hook awaits an inference, which cannot run before the hook has answered', {
+    suggestion: 'Start the inference without awaiting it, and use its result in a later turn',
     actor: 'operator',
   })
 }

@@ -24,11 +24,14 @@ import type { FeatureSetOf, FeatureSetOptions } from './sets.ts'
 
 /** Options of MCP Live. */
 export interface LiveOptions {
-  /** Limit of pending events. Default 10,000. */
+  /** The most pending events. Default 10,000. */
   readonly outbox?: number
   /** How long an event is kept for a host. Default 7 days. */
   readonly keep?: Duration
-  /** How feature sets are declared: by name, or as an array for hosts built on the first cores. Default `auto`: as the host expects. */
+  /**
+   * How feature sets are declared: as an object by name, or as an array for hosts that expect the form of the first cores.
+   * Default `auto`: as the host expects.
+   */
   readonly featureSets?: 'object' | 'array' | 'auto'
 }
 
@@ -207,13 +210,13 @@ function serverLive(parts: LiveParts) {
 function checkSet(name: string, options: FeatureSetOptions, names: ReadonlySet<string>): void {
   if (typeof name !== 'string' || !/^[\w-]+(\.[\w-]+)*$/.test(name))
     throw new TypeError(
-      `"${clip(String(name))}" names no feature set: give words with dots between them, such as memory.retrieval`,
+      `"${clip(String(name))}" is not a valid name of a feature set. Use words separated by dots, such as memory.retrieval`,
     )
   checkOptions(`featureSet "${name}"`, options, kinds)
   if (typeof options.description !== 'string' || options.description === '')
-    throw new TypeError(`featureSet "${name}" needs a description: a user decides by it whether to enable the set`)
+    throw new TypeError(`featureSet "${name}" needs a description. The user reads it to decide whether to enable the set`)
   if (names.has(name))
-    throw new Error(`There is a feature set "${name}" already. Give this one another name, or remove the first`)
+    throw new Error(`The feature set "${name}" already exists. Use another name, or remove the existing one first`)
 }
 
 /** Limits of a host: number of channels, and length of an id. */
@@ -223,8 +226,9 @@ const longestId = 512
 function checkChannel(id: unknown, channels: ReadonlySet<string>): void {
   if (typeof id !== 'string' || id === '' || id.length > longestId)
     throw new TypeError(`A channel needs an id of 1 to ${longestId} characters, such as "discord:general"`)
-  if (channels.has(id)) throw new Error(`There is a channel "${clip(id)}" already. Give this one another id, or remove the first`)
-  if (channels.size >= mostChannels) throw new Error(`A server has at most ${mostChannels} channels: remove some`)
+  if (channels.has(id))
+    throw new Error(`The channel "${clip(id)}" already exists. Use another id, or remove the existing one first`)
+  if (channels.size >= mostChannels) throw new Error(`The server already has ${mostChannels} channels (the limit). Remove some`)
 }
 
 type AnyTool = (args: never, context: LiveCallContext) => Awaitable<unknown>
@@ -253,12 +257,13 @@ interface CallCheckpoint {
 export interface LiveMembers {
   /** Whether the caller speaks MCP Live; plain clients have no scopes, checkpoints or inference. */
   readonly live: boolean
-  /** With `hostState`: the state that came with the call and is returned with the result. */
+  /** With `hostState`: the state that came with the call. It is returned with the result. */
   readonly state: CallState
+  /** Checkpoints of a set whose state the server keeps. */
   readonly checkpoint: CallCheckpoint
   /**
-   * Asks for permission to act on something; allowed by the host's lists, by the call, or by asking. Returns the payload; throws if
-   * denied.
+   * Asks for permission to act on something: by the lists of the host, by the call, or by asking the user. Returns the payload;
+   * throws if it is denied.
    * @example await ctx.scope(path, { path, mode: 'append' })
    */
   scope(label: string, payload?: Record<string, unknown>): Promise<Record<string, unknown> | undefined>
@@ -298,7 +303,7 @@ export class LiveCallContext extends CallContext implements LiveMembers {
 
   scope(label: string, payload?: Record<string, unknown>): Promise<Record<string, unknown> | undefined> {
     if (typeof label !== 'string' || label === '')
-      throw problem('INVALID_INPUT', 'A scope needs a label: what the user reads, and what lists are matched with')
+      throw problem('INVALID_INPUT', 'A scope needs a non-empty label. The user reads it, and whitelist and blacklist match it')
     return ignoreUnhandledRejection(this.#live.scope(label, payload))
   }
 

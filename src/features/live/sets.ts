@@ -98,8 +98,8 @@ export class Sets {
   #offered(name: string): FeatureSetFacts {
     const record = this.get(name)
     if (record !== undefined) return record.facts
-    throw problem('FEATURE_REMOVED', `The feature set "${name}" is no longer offered`, {
-      suggestion: 'Keep it, or stop using its handle',
+    throw problem('FEATURE_REMOVED', `The feature set "${name}" was removed`, {
+      suggestion: 'Do not use the handle of a feature set after removing it',
       actor: 'operator',
     })
   }
@@ -143,8 +143,8 @@ function offered({ name, facts, before, after, positions }: SetRecord): OfferedS
 }
 
 function undeclared(name: string, what: string, use: string): Error {
-  return problem('FEATURE_UNDECLARED', `The feature set "${name}" does not say that it uses ${use}`, {
-    suggestion: `Say so where it is made: server.featureSet('${name}', { …, ${what} })`,
+  return problem('FEATURE_UNDECLARED', `The feature set "${name}" does not declare that it uses ${use}`, {
+    suggestion: `Declare it: server.featureSet('${name}', { …, ${what} })`,
     actor: 'operator',
   })
 }
@@ -153,42 +153,60 @@ function undeclared(name: string, what: string, use: string): Error {
 
 /** The options of `server.featureSet`. */
 export interface FeatureSetOptions {
-  /** Shown to whoever decides whether to enable the set. */
+  /** What the set does, for the person who decides whether to enable it. */
   readonly description: string
-  /** What the set does on its own: name `pushEvents` and `inferenceRequest` here; hooks, tools and channels are added automatically. */
+  /**
+   * What the set does on its own: `pushEvents` and `inferenceRequest`. Hooks, tools and channels are added automatically.
+   * Default: none.
+   */
   readonly uses?: readonly LiveUse[]
-  /** Its tools act in scopes, which they request by `ctx.scope`. */
+  /** Whether its tools act in scopes, which they request by `ctx.scope`. Default false. */
   readonly scoped?: boolean
-  /** The host may roll it back to earlier checkpoints. */
+  /** Whether the host may roll it back to earlier checkpoints. Default false. */
   readonly rollback?: boolean
-  /** The host keeps the state: `ctx.state` comes with the call and is returned with the result. */
+  /** Whether the host keeps the state: `ctx.state` comes with the call and is returned with the result. Default false. */
   readonly hostState?: boolean
 }
 
 /** A channel of a feature set. */
 export interface Channel {
+  /** The id of the channel. */
   readonly id: string
   /**
    * Queues a message for all hosts that have the set enabled, now or later. Resolves when it is stored; hosts recognise repetitions by
    * `messageId`.
    */
   incoming(message: ChannelMessage): Promise<ChannelSent>
-  /** Removes the channel; hosts are told. */
+  /** Removes the channel and notifies hosts. */
   remove(): void
 }
 
+/** The handler of one kind of channel message. */
 type ChannelHandler<Name extends keyof ChannelHandlers> = Required<ChannelHandlers>[Name]
 
 /** An offered feature set; `T` is the type of its `tool` method. */
 export interface FeatureSetOf<T> {
+  /** The name of the set. */
   readonly name: string
   /**
    * Adds to the context of a turn before the model sees it. Must not wait for `infer`.
    * @example memory.beforeInference(({ userMessage }) => ({ content: `Known: ${recall(userMessage)}` }))
    */
-  beforeInference(hook: BeforeHook, options?: { readonly positions?: readonly Position[] }): FeatureSetOf<T>
+  beforeInference(
+    hook: BeforeHook,
+    options?: {
+      /** The positions in which the hook injects. Default: `beforeUser`. */
+      readonly positions?: readonly Position[]
+    },
+  ): FeatureSetOf<T>
   /** Runs after a turn; a blocking hook may change the reply. */
-  afterInference(hook: AfterHook, options?: { readonly blocking?: boolean }): FeatureSetOf<T>
+  afterInference(
+    hook: AfterHook,
+    options?: {
+      /** Whether the hook may change the reply, so that the host waits for it. Default false. */
+      readonly blocking?: boolean
+    },
+  ): FeatureSetOf<T>
   /** Handles a rollback to a checkpoint, if the server keeps the state. */
   onRollback(handler: RollbackHandler): FeatureSetOf<T>
   /** Adds a tool to the set. */

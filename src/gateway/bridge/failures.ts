@@ -66,34 +66,36 @@ export function failureAt(upstream: string, error: unknown, harmless: boolean, {
   return lostAt(upstream, error, harmless, reference)
 }
 
+const retryLater = 'Retry in a few seconds. The gateway reconnects automatically'
+
 /** The problem for a lost or refused connection. The log has the details under the reference. */
 function lostAt(upstream: string, error: ConnectionError, harmless: boolean, reference: string): Problem {
   const { kind, status } = error
   const more = { cause: error, details: { upstream, reference } }
   const said = (what: string): string => `The server ${quoted(upstream)} ${what} (reference ${reference})`
   if (kind === 'too-large')
-    return problem('PAYLOAD_TOO_LARGE', said('answered with more than the gateway takes, limits.frameBytes'), {
+    return problem('PAYLOAD_TOO_LARGE', said('sent a response that is larger than the gateway accepts (limits.frameBytes)'), {
       ...more,
       category: 'permanent',
-      suggestion: 'It was done. Ask for less at a time, or have limits.frameBytes raised in the file of the gateway',
+      suggestion: 'The call was executed. Request less at a time, or ask the operator of the gateway to raise limits.frameBytes',
     })
   // A proxy between may answer 502 or 504 while the call is still executed, so these do not count as refused.
   const refused = kind === 'status' && status !== undefined && (status < 500 || status === 503)
   if (harmless || refused || unreached.has(kind))
-    return problem('SERVER_UNAVAILABLE', said('cannot be reached'), {
+    return problem('SERVER_UNAVAILABLE', said('is not reachable'), {
       ...more,
-      suggestion: 'Try again soon; it is connected again by itself',
+      suggestion: retryLater,
     })
-  return problem('OUTCOME_UNKNOWN', said('was lost during the call'), {
+  return problem('OUTCOME_UNKNOWN', said('disconnected during the call'), {
     ...more,
-    suggestion: 'Look whether it was done before you call again',
+    suggestion: 'The call may have been executed: check before you repeat it',
   })
 }
 
 /** The upstream rejected the gateway's credentials, or they lack a scope. */
 function unwanted(upstream: string, { why }: CredentialsNeeded): Problem {
   if (why.code !== 'SCOPE_MISSING') return upstreamAbsent(upstream, why)
-  const message = `The server ${quoted(upstream)} does not let the gateway do this (reference ${referenceOf(why)})`
+  const message = `The server ${quoted(upstream)} does not permit the gateway to do this (reference ${referenceOf(why)})`
   return problem('PERMISSION_DENIED', message, {
     suggestion: why.fix,
     actor: 'operator',
@@ -106,22 +108,28 @@ function unwanted(upstream: string, { why }: CredentialsNeeded): Problem {
  * paths of the gateway's files; the log has these under the reference.
  */
 const neutral: ReadonlyMap<string, readonly [what: string, fix: string]> = new Map([
-  ['SERVER_DOWN', ['is not there', 'Try again soon; it is tried again by itself']],
-  ['SERVER_REFUSED', ['cannot be used', 'Whoever runs the gateway has to correct its entry']],
-  ['CREDENTIALS_REFUSED', ['cannot be shown who the gateway is', 'Whoever runs the gateway has to correct auth in its entry']],
-  ['SIGN_IN_NEEDED', ['needs a sign-in', 'Whoever runs the gateway has to sign in there (--sign-in)']],
+  ['SERVER_DOWN', ['is not available', retryLater]],
+  ['SERVER_REFUSED', ['cannot be used', 'The operator of the gateway must correct its entry in the config']],
+  [
+    'CREDENTIALS_REFUSED',
+    ['cannot be used, because authentication failed', 'The operator of the gateway must correct auth in its entry'],
+  ],
+  ['SIGN_IN_NEEDED', ['needs a sign-in', 'The operator of the gateway must sign in there (--sign-in)']],
   [
     'LAUNCH_CHANGED',
-    ['is started in another way than the one that was approved', 'Whoever runs the gateway has to approve it (--approve)'],
+    [
+      'has a start command or address that differs from the approved one',
+      'The operator of the gateway must approve it (--approve)',
+    ],
   ],
 ])
-const unknown = ['cannot be used now', 'Whoever runs the gateway finds the reason in its log'] as const
+const unknown = ['cannot be used now', 'The operator of the gateway can find the reason in its log, by the reference'] as const
 
 /** The problem for a call to an upstream that is down. */
 export function upstreamAbsent(upstream: string, why: Why | undefined): Problem {
   if (why === undefined)
-    return problem('SERVER_UNAVAILABLE', `The server ${quoted(upstream)} is not there`, {
-      suggestion: 'Try again soon; it is tried again by itself',
+    return problem('SERVER_UNAVAILABLE', `The server ${quoted(upstream)} is not available`, {
+      suggestion: retryLater,
       details: { upstream },
     })
   const [what, fix] = neutral.get(why.code) ?? unknown

@@ -18,7 +18,7 @@ import { askClient, questionIn } from './questions.ts'
 import { type UpstreamCall, upstreamCallKey } from './upstream-call.ts'
 
 /** How long the outcome is kept after the client received it, in case its connection broke. */
-const keptMs = 60_000
+const retentionMs = 60_000
 /** Parked calls of all clients together. */
 const mostParked = 10_000
 
@@ -71,16 +71,18 @@ export class ParkedCalls {
       if (!this.#places.take(sharerOf(upstreamCall.first.caller))) return this.#refuse(upstreamCall)
       this.#upstreamCalls.set(name, upstreamCall)
     }
-    this.#within(name, this.#options.askMs, () => upstreamCall.stop('The caller did not come back with its answers'))
+    this.#within(name, this.#options.askMs, () => upstreamCall.stop('The client did not return with the answers in time'))
     return this.#options.shared?.save(upstreamCall, this.#options.askMs)
   }
 
   /** Cancels the call and rejects with the reason, instead of sending the questions to the client. */
   #refuse(upstreamCall: UpstreamCall): Promise<void> {
     const held = this.#places.of(sharerOf(upstreamCall.first.caller))
-    const message = `${held} of your calls wait for your answers, which is your share: ${mostParked} may wait in all`
+    const message = `${held} of your calls wait for your answers, which is your share of the limit (${mostParked} for all clients)`
     upstreamCall.stop(message)
-    return Promise.reject(problem('RATE_LIMIT_EXCEEDED', message, { retryAfter: 5_000, suggestion: 'Answer some of them first' }))
+    return Promise.reject(
+      problem('RATE_LIMIT_EXCEEDED', message, { retryAfter: 5_000, suggestion: 'Answer some of their questions first' }),
+    )
   }
 
   /** The client is back: stops the timer. */
@@ -97,14 +99,14 @@ export class ParkedCalls {
   changed(upstreamCall: UpstreamCall): void {
     const { name } = upstreamCall
     if (name === undefined || !this.#upstreamCalls.has(name)) return
-    this.#options.shared?.save(upstreamCall, upstreamCall.ended === undefined ? this.#options.askMs : keptMs).catch(() => {})
-    if (upstreamCall.ended !== undefined) this.#within(name, keptMs)
+    this.#options.shared?.save(upstreamCall, upstreamCall.ended === undefined ? this.#options.askMs : retentionMs).catch(() => {})
+    if (upstreamCall.ended !== undefined) this.#within(name, retentionMs)
   }
 
-  /** The client has received the outcome; it is kept for `keptMs` in case the connection broke. */
+  /** The client has received the outcome; it is kept for `retentionMs` in case the connection broke. */
   ended({ name }: UpstreamCall): void {
     if (name === undefined || !this.#upstreamCalls.has(name)) return
-    this.#within(name, keptMs)
+    this.#within(name, retentionMs)
     this.#options.shared?.drop(name).catch(() => {})
   }
 
@@ -113,7 +115,7 @@ export class ParkedCalls {
     for (const [name, upstreamCall] of this.#upstreamCalls) {
       if (!isOver(upstreamCall.first)) continue
       this.#forget(name, upstreamCall)
-      upstreamCall.stop('The caller may not make this call any more')
+      upstreamCall.stop('The client is no longer allowed to make this call')
       this.#options.shared?.drop(name).catch(() => {})
     }
   }
@@ -121,7 +123,7 @@ export class ParkedCalls {
   /** Cancels all parked calls. */
   async close(): Promise<void> {
     for (const cancel of this.#ends.values()) cancel()
-    for (const upstreamCall of this.#upstreamCalls.values()) upstreamCall.stop('The gateway is closed')
+    for (const upstreamCall of this.#upstreamCalls.values()) upstreamCall.stop('The gateway is shutting down')
     this.#upstreamCalls.clear()
     await this.#options.shared?.close()
   }
@@ -146,8 +148,8 @@ export class ParkedCalls {
 
 /** The parked call is gone: its process ended, or the client came back too late. */
 function lost(): Error {
-  return problem('OUTCOME_UNKNOWN', 'The call that this answers is no longer waited for; what came of it is not known', {
-    suggestion: 'Look whether it was done before you call again',
+  return problem('OUTCOME_UNKNOWN', 'The call that these answers are for is no longer open. Its outcome is unknown', {
+    suggestion: 'The call may have been executed: check before you repeat it',
   })
 }
 

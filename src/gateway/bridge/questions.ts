@@ -28,12 +28,13 @@ const methods = new Map<string, Method>([elicit, createMessage, listRoots].map(m
 export function questionIn(request: unknown): { readonly method: Method; readonly params: Params } {
   const { method: name, params } = isRecord(request) ? request : {}
   const method = typeof name === 'string' ? methods.get(name) : undefined
-  if (method === undefined) throw new McpError('method-not-found', `The server asks ${echo(name)}, which nobody here answers`)
+  if (method === undefined)
+    throw new McpError('method-not-found', `The server sent the request ${echo(name)}, which the gateway does not support`)
   const given = isRecord(params) ? params : {}
   const fault = method.params.check(given)
   if (fault === undefined) return { method, params: given }
   const where = fault.path === '' ? 'params' : `params.${clip(fault.path)}`
-  throw new McpError('invalid-result', `The server asks ${method.name}, but its ${where} must be ${fault.expected}`)
+  throw new McpError('invalid-result', `The server sent an invalid ${method.name}: ${where} must be ${fault.expected}`)
 }
 
 /** Asks the client. Rejects with a named error where the client did not declare the capability. */

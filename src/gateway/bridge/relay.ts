@@ -4,7 +4,7 @@ import type { SendOptions } from '../../engine/calls.ts'
 import { exchangeOf } from '../../engine/context.ts'
 import { type Exchange, retryState } from '../../engine/exchange.ts'
 import { type Method, NS } from '../../engine/method.ts'
-import { keptOf } from '../../engine/reserved.ts'
+import { metaWhere } from '../../engine/reserved.ts'
 import type { Layer } from '../../engine/stages.ts'
 import { type Completion, complete } from '../../features/mcp/completion/messages.ts'
 import type { ResourceContents } from '../../features/mcp/content/messages.ts'
@@ -42,7 +42,7 @@ import type { UpstreamConnection } from './upstream-connection.ts'
 
 /** The client's `_meta` for the upstream; undefined where there is nothing to pass on, which is the most common case. */
 function passedMeta({ meta }: Exchange): Params | undefined {
-  return meta && keptOf(meta, isPassed)
+  return meta && metaWhere(meta, isPassed)
 }
 
 /** Envelope members and extensions of this package are not passed on. */

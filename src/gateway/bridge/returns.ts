@@ -4,7 +4,7 @@
  */
 import { declaredSettings } from '../../engine/extensions.ts'
 import { NS } from '../../engine/method.ts'
-import { keptOf, withoutReservedMeta } from '../../engine/reserved.ts'
+import { metaWhere, withoutReservedMeta } from '../../engine/reserved.ts'
 import type { ContentBlock } from '../../features/mcp/content/messages.ts'
 import type { PromptMessage } from '../../features/mcp/prompts/messages.ts'
 import type { CallToolResult } from '../../features/mcp/tools/messages.ts'
@@ -49,7 +49,7 @@ const own = `${NS}/`
 
 /** The `_meta` of a result without extensions of ours that this peer did not declare. */
 export function plainMeta(peer: Peer, meta: Params | undefined): Params | undefined {
-  return meta && keptOf(meta, key => !key.startsWith(own) || declaredSettings(peer, key) !== undefined)
+  return meta && metaWhere(meta, key => !key.startsWith(own) || declaredSettings(peer, key) !== undefined)
 }
 
 /** The same object where `meta` is unchanged. */
@@ -90,7 +90,7 @@ function shownBlock(block: ContentBlock, uri: string, { address, readable }: Tol
 }
 
 /** Text in place of a withheld resource or resource link. */
-const withheld = 'The gateway left out a resource here that you may not read.'
+const withheld = 'The gateway removed a resource here that you are not allowed to read.'
 
 /** The address of a resource link or an embedded resource. */
 function uriOf(block: unknown): string | undefined {

@@ -62,8 +62,8 @@ export class UpstreamStateTokens {
     const purpose = { kind, principal: await ownerOf(exchange) }
     const data = await this.#seal.open(token, purpose).catch(() => undefined)
     if (isRecord(data)) return data as Tokens
-    throw problem('STATE_INVALID', 'This state is not one that was given to this client, or no longer', {
-      suggestion: 'Call again without it',
+    throw problem('STATE_INVALID', 'The state was not issued to this client, or has expired', {
+      suggestion: 'Repeat the call without it',
       details: { recovery: 'restart' },
     })
   }

@@ -10,7 +10,7 @@ import { type ShareOptions, type Sharer, SlotShares, sharerOf } from '../shares.
 import type { UpstreamCall } from './upstream-call.ts'
 
 /** How long a call waits for its turn. */
-const patienceMs = 30_000
+const waitMs = 30_000
 /** How long a client may keep its turn with an unanswered question while others wait; halved after each time it did not answer. */
 const holdMs = 60_000
 /** The least time that this shrinks to. */
@@ -170,7 +170,7 @@ export class CallTurns {
     this.#hold()
     return waitIn(this.#waiting, { owner, sharer }, signal, {
       clock: this.#port.clock,
-      ms: patienceMs,
+      ms: waitMs,
       left: () => this.#places.leave(sharer),
       refusal: () => this.#refusal(),
     })
@@ -182,10 +182,10 @@ export class CallTurns {
     const held = this.#places.of(sharer)
     return problem(
       'RATE_LIMIT_EXCEEDED',
-      `${held} of your calls wait for their turn at the server ${quoted(upstream)}, which is your share: ${this.#places.most} may wait in all (shares.waiting)`,
+      `${held} of your calls wait for the server ${quoted(upstream)}, which is your share of the limit (shares.waiting: ${this.#places.most} for all clients)`,
       {
         retryAfter: 5_000,
-        suggestion: 'Wait until some of them are done, or ask whoever runs the gateway to raise shares.waiting',
+        suggestion: 'Wait until some of them have ended, or ask the operator of the gateway to raise shares.waiting',
         details: { upstream, held, limit: this.#places.most },
       },
     )
@@ -196,10 +196,10 @@ export class CallTurns {
     const { upstream } = this.#port
     return problem(
       'SERVER_UNAVAILABLE',
-      `The server ${quoted(upstream)} asks its callers questions, and works for one caller at a time`,
+      `The server ${quoted(upstream)} is busy with the call of another client. Because it asks questions, it serves one client at a time`,
       {
         retryAfter: 5_000,
-        suggestion: 'Try again when the other caller has answered; over HTTP the server could serve both at once',
+        suggestion: 'Retry in a few seconds. A server that is connected over HTTP can serve several clients at once',
         details: { upstream },
       },
     )
@@ -256,15 +256,15 @@ export class UpstreamSlots {
     const where = `at the server ${quoted(this.#upstream)}`
     const details = { upstream: this.#upstream, held, limit: most }
     if (held === 0)
-      return problem('SERVER_UNAVAILABLE', `All ${most} places for calls ${where} are taken (shares.calls)`, {
+      return problem('SERVER_UNAVAILABLE', `The limit of ${most} concurrent calls ${where} is reached (shares.calls)`, {
         retryAfter: 1_000,
-        suggestion: 'Try again soon; whoever runs the gateway can raise shares.calls',
+        suggestion: 'Retry in a few seconds. The operator of the gateway can raise shares.calls',
         details,
       })
-    const message = `You have ${held} calls under way ${where}, which is your share: all clients together may have ${most} (shares.calls)`
+    const message = `You have ${held} open calls ${where}, which is your share of the limit (shares.calls: ${most} for all clients)`
     return problem('RATE_LIMIT_EXCEEDED', message, {
       retryAfter: 1_000,
-      suggestion: 'Wait until some of them have ended, or ask whoever runs the gateway to raise shares.calls',
+      suggestion: 'Wait until some of them have ended, or ask the operator of the gateway to raise shares.calls',
       details,
     })
   }

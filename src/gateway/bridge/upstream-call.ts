@@ -120,13 +120,13 @@ export class UpstreamCall implements CallProxy {
   /** The client continues the call with a new request. */
   join(ctx: Context): Promise<unknown> {
     const exchange = exchangeOf(ctx)
-    this.#joined?.reject(new McpError('internal', 'The same call is waited for by a later request'))
+    this.#joined?.reject(new McpError('internal', 'A later request has taken over this call'))
     const joined = Promise.withResolvers<unknown>()
     this.#joined = joined
     this.ctx = ctx
     this.exchange = exchange
     this.#parking.joined(this)
-    exchange.signal.addEventListener('abort', () => this.exchange === exchange && this.stop('The caller cancelled it'), {
+    exchange.signal.addEventListener('abort', () => this.exchange === exchange && this.stop('The client cancelled the call'), {
       once: true,
     })
     if (this.ended !== undefined) this.#tell(this.ended)
@@ -143,7 +143,7 @@ export class UpstreamCall implements CallProxy {
   /** The upstream asks a question. */
   ask(method: Method, params: Params, signal: AbortSignal): Promise<unknown> {
     if (this.open.size >= mostQuestions)
-      return Promise.reject(new McpError('busy', `${mostQuestions} questions of this call are open, which is the limit`))
+      return Promise.reject(new McpError('busy', `This call has ${mostQuestions} open questions (the limit)`))
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const kind = method.name === elicit.name ? 'elicit' : method.name === createMessage.name ? 'sample' : 'roots'
     const key = `${kind}-${++this.#asked}`
@@ -189,7 +189,7 @@ export class UpstreamCall implements CallProxy {
     const { exchange } = this
     if (exchange?.get(retryState)?.[roundKey] === undefined) return undefined
     return exchange.once('gateway-round-0', () => {
-      throw new McpError('invalid-params', 'params.requestState does not belong to this call; start again without it')
+      throw new McpError('invalid-params', 'params.requestState is from a different call. Start again without it')
     })
   }
 
@@ -202,9 +202,12 @@ export class UpstreamCall implements CallProxy {
     const seen = new Set<string>()
     for (let round = 0; isInputRequired(result); round++) {
       if (round === mostRounds)
-        throw new McpError('too-many-rounds', `The server asked ${round + 1} times without coming to an end`)
+        throw new McpError(
+          'too-many-rounds',
+          `The server asked for input more than ${round} times (the limit) without returning a result`,
+        )
       const { exchange } = this
-      if (exchange === undefined) throw new McpError('internal', 'Nobody waits for this call')
+      if (exchange === undefined) throw new McpError('internal', 'No request waits for this call')
       const { inputRequests = {}, requestState } = result
       const asked = result
       await exchange.once(`gateway-round-${round}`, () => asked)
@@ -218,7 +221,7 @@ export class UpstreamCall implements CallProxy {
       result = await exchange.once(`gateway-round-${round + 1}`, () => again(more))
     }
     if (isRecord(result) && ['complete', 'task', undefined].includes(result['resultType'] as string | undefined)) return result
-    throw new McpError('invalid-result', `The server answered with ${echo(result)}, which is no result`)
+    throw new McpError('invalid-result', `The server returned ${echo(result)}, which is not a valid result`)
   }
 
   /** Asks the client. Where questions travel in results, the client leaves with the question. */
@@ -268,7 +271,7 @@ export class UpstreamCall implements CallProxy {
 
 /** The error for an upstream's question when nobody is left to answer it. */
 function cancelled(): McpError {
-  return new McpError('cancelled', 'The call for which this is asked was cancelled')
+  return new McpError('cancelled', 'The call that this question is for was cancelled')
 }
 
 /** Asks the client all questions of one result at once. */
@@ -279,7 +282,10 @@ async function answersOf(
 ): Promise<Params> {
   const entries = Object.entries(requests)
   if (entries.length > mostQuestions)
-    throw new McpError('invalid-result', `The server asks ${entries.length} questions at once; the limit is ${mostQuestions}`)
+    throw new McpError(
+      'invalid-result',
+      `The server asks ${entries.length} questions at once, more than ${mostQuestions} (the limit)`,
+    )
   const { signal } = exchange
   const asked = entries.map(async ([name, request]) => {
     const { method, params } = questionIn(request)

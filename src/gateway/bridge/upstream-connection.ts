@@ -103,7 +103,7 @@ export class UpstreamConnection {
   #giveWay(owner: object): void {
     for (const upstreamCall of this.#upstreamCalls.values())
       if (upstreamCall.owner === owner && upstreamCall.open.size > 0)
-        upstreamCall.stop('Other callers waited for this server while the question was not answered; call again')
+        upstreamCall.stop('The question was not answered in time, and other clients wait for this server. Repeat the call')
   }
 
   /** Registers the id of a sent call; a repeated call has a new id. */
@@ -158,7 +158,7 @@ export class UpstreamConnection {
     const found = (task === undefined ? undefined : this.#ofTask(task)) ?? this.#upstreamCall(within)
     const upstreamCall = found === 'several' ? await this.#certain(signal) : found
     if (upstreamCall === 'none')
-      throw new McpError('invalid-request', `${method.name}: no call is under way for whose caller this could be`)
+      throw new McpError('invalid-request', `${method.name}: no client has an open call that this request could be for`)
     if (upstreamCall !== 'several') {
       if (typeof params['elicitationId'] === 'string') this.#port.pages.sent(this.upstream, params['elicitationId'], upstreamCall)
       if (method.name === listRoots.name) this.#port.rooted(this.upstream, upstreamCall)
@@ -166,7 +166,7 @@ export class UpstreamConnection {
     }
     throw new McpError(
       'invalid-request',
-      `${method.name}: several callers have calls under way, and nothing says whose this is. Ask again: they take turns from now on`,
+      `${method.name}: several clients have open calls, and the request does not say which one it is for. Retry: the gateway now sends calls one at a time`,
     )
   }
 
@@ -190,7 +190,10 @@ export class UpstreamConnection {
   /** Waits until a single owner is left: a call that ends was not waiting for an answer. */
   #certain(signal: AbortSignal): Promise<UpstreamCall | 'none' | 'several'> {
     this.#turns.begin([...this.#upstreamCalls.values()].filter(upstreamCall => !this.#given.has(upstreamCall)))
-    this.#port.trace('upstream-question', `The server ${quoted(this.upstream)} asks, and several callers wait for it`)
+    this.#port.trace(
+      'upstream-question',
+      `The server ${quoted(this.upstream)} sent a question while several clients wait for it. Their calls now run one at a time`,
+    )
     return new Promise(resolve => {
       const done = (upstreamCall: UpstreamCall | 'none' | 'several'): void => {
         cancel()

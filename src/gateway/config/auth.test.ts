@@ -54,17 +54,17 @@ test('every mistake in it is told at its line, without the secret', async () => 
   ]
   const { faults } = await read({ 'gateway.yaml': `servers:\n${lines.join('\n')}\n` })
   expect(faults).toEqual([
-    expect.stringMatching(/^gateway\.yaml:2: The server "a": auth is "yes-please" .*auth: sign-in/),
-    expect.stringMatching(/^gateway\.yaml:3: The server "b": auth says not who the gateway is/),
-    expect.stringMatching(/^gateway\.yaml:4: The server "c": auth has no member "secretKey"/),
+    expect.stringMatching(/^gateway\.yaml:2: The server "a": auth cannot be "yes-please" .*auth: sign-in/),
+    expect.stringMatching(/^gateway\.yaml:3: The server "b": auth has no credentials of the gateway/),
+    expect.stringMatching(/^gateway\.yaml:4: The server "c": auth has no setting "secretKey"/),
     expect.stringMatching(/^gateway\.yaml:5: .*"d".*NOWHERE is not set/),
-    expect.stringMatching(/^gateway\.yaml:6: .*"e".*plain http.*https/),
+    expect.stringMatching(/^gateway\.yaml:6: .*"e".*unencrypted over http.*https/),
     expect.stringMatching(/^gateway\.yaml:7: .*"f".*servers with a url.*env/),
-    expect.stringMatching(/^gateway\.yaml:8: .*"g".*none" cannot be read/),
-    expect.stringMatching(/^gateway\.yaml:9: .*"h".*exclude each other/),
+    expect.stringMatching(/^gateway\.yaml:8: .*"g".*none" does not exist or is not readable/),
+    expect.stringMatching(/^gateway\.yaml:9: .*"h".*cannot be combined/),
     expect.stringMatching(/^gateway\.yaml:10: .*"i".*clientSecret and privateKey/),
-    expect.stringMatching(/^gateway\.yaml:11: .*"j".*algorithm is not known/),
-    expect.stringMatching(/^gateway\.yaml:12: .*"k".*scopes is not what it must be.*list of texts/),
+    expect.stringMatching(/^gateway\.yaml:11: .*"j".*algorithm is not supported/),
+    expect.stringMatching(/^gateway\.yaml:12: .*"k".*scopes is not valid.*list of strings/),
   ])
   expect(faults.join()).not.toContain(env.HUSH)
 })

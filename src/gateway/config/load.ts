@@ -24,8 +24,9 @@ export async function readGatewayFile(file: string, options: GatewayFileOptions 
   try {
     text = await readFile(file, 'utf8')
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') throw new TypeError(`There is no file ${quoted(file)}`, { cause })
-    throw new TypeError(`The file ${quoted(file)} cannot be read: ${clip(String(cause), 200)}`, { cause })
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT')
+      throw new TypeError(`The file ${quoted(file)} does not exist`, { cause })
+    throw new TypeError(`Reading the file ${quoted(file)} failed: ${clip(String(cause), 200)}`, { cause })
   }
   return readGatewayConfig(text, file, options)
 }
@@ -42,7 +43,8 @@ export async function withConfig(given: GatewayOptions, options?: GatewayFileOpt
 /** The options for `createGateway` that a file describes; disabled servers are left out. */
 export function optionsOf({ file, servers, frame, trust }: GatewayConfig<TrustSettings>): GatewayOptions {
   const used = [...servers].filter(([, { disabled }]) => !disabled)
-  return { ...frame, ...trust, servers: Object.fromEntries(used.map(([name, server]) => [name, optionOf(server, file)])) }
+  const { console: _, ...own } = frame
+  return { ...own, ...trust, servers: Object.fromEntries(used.map(([name, server]) => [name, optionOf(server, file)])) }
 }
 
 /** An entry of the file as an option. */

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { type Duration, toMilliseconds } from '../../core/clock.ts'
 import { quoted } from '../../core/suggestion.ts'
-import { serverLimits } from '../../engine/limits.ts'
+import { type Limits, serverLimits } from '../../engine/limits.ts'
 import type { Placed } from '../../host/config/read.ts'
 import { checkListenPaths } from '../../transports/http/listen.ts'
 import { checkNames, isLoopbackHost } from '../../transports/http/names.ts'
@@ -10,28 +10,95 @@ import type { GatewayOptions } from '../gateway.ts'
 import { defaultShares } from '../shares.ts'
 import type { AuthSettings } from '../trust/settings.ts'
 import type { TellFault } from './read.ts'
+import { lastPort, longestName, shortestSecret, storeForm } from './written.ts'
 
 /** Where a gateway listens, and under which names and origins it may be reached. */
 export interface ListenPlace {
+  /**
+   * The address to listen at. An address that is not loopback needs `auth`.
+   * @default 127.0.0.1
+   */
   readonly host?: string
+  /**
+   * The port; 0 takes any that is free. By default 7420 with `vivarium gateway`, and any that is free in a program.
+   * @integer
+   * @minimum 0
+   * @maximum {lastPort}
+   */
   readonly port?: number
+  /**
+   * The path of the endpoint (Streamable HTTP).
+   * @default /mcp
+   * @pattern ^/
+   */
   readonly path?: string
-  /** The path of the HTTP+SSE pair (2024-11-05). */
+  /**
+   * The path of the HTTP+SSE pair (2024-11-05). By default it is not served.
+   * @pattern ^/
+   * @example /sse
+   */
   readonly ssePath?: string
-  /** The path of the WebSocket carrier. */
+  /**
+   * The path of the WebSocket carrier. By default it is not served.
+   * @pattern ^/
+   * @example /ws
+   */
   readonly wsPath?: string
-  /** Origins of web pages that may call. */
+  /**
+   * Origins of web pages that may call and read answers; `*` stands for any.
+   * @default []
+   * @example ["https://app.example.com"]
+   */
   readonly origins?: readonly string[]
-  /** Host names under which it is reached, beside loopback. */
+  /**
+   * Host names under which the gateway is reached, in addition to those of loopback.
+   * @default []
+   * @example ["mcp.example.com"]
+   */
   readonly hosts?: readonly string[]
+}
+
+/**
+ * Limits on what clients send: whole numbers.
+ * @defaults {serverLimits}
+ * @integer
+ * @minimum 1
+ */
+export type WrittenLimits = Partial<Limits>
+
+/** The web console of a gateway. */
+export interface ConsoleSettings {
+  /**
+   * The port of the page on 127.0.0.1; 0 takes any that is free. By default 7425, or a free one where that is in use.
+   * @integer
+   * @minimum 0
+   * @maximum {lastPort}
+   */
+  readonly port?: number
+  /**
+   * Who sees exact arguments and tool definitions: everybody who may view, or only operators and approvers.
+   * @default approver
+   */
+  readonly payloads?: 'viewer' | 'approver'
+  /**
+   * Whether nobody approves a call of his own: the name of the session must differ from the client and the subject of the call. Needs
+   * `auth`, because a call without a subject can then only be refused.
+   * @default false
+   */
+  readonly fourEyes?: boolean
 }
 
 /** The settings of the gateway itself, as its file gives them. */
 export interface GatewayOwnSettings
   extends Pick<GatewayOptions, 'name' | 'instructions' | 'askTimeout' | 'startWait' | 'drain' | 'limits' | 'shares' | 'names'> {
+  /** The address of the store. */
   readonly store?: string
+  /** The secret that seals tokens. */
   readonly secret?: string
+  /** Where the gateway listens. */
   readonly listen: ListenPlace
+  /** The web console, where it is served. */
+  readonly console?: boolean | ConsoleSettings
 }
 
 /** The members of `listen` and their types. */
@@ -47,7 +114,7 @@ const kinds: Readonly<Record<keyof ListenPlace, 'text' | 'port' | 'path' | 'text
 
 /** A setting that is copied as it is: its name, the check, the error text and the fix. */
 type Plain = readonly [
-  member: Exclude<keyof GatewayOwnSettings, 'listen' | 'limits' | 'shares'>,
+  member: Exclude<keyof GatewayOwnSettings, 'listen' | 'limits' | 'shares' | 'console'>,
   fits: Fits,
   wrong: string,
   fix: string,
@@ -69,25 +136,25 @@ const isDuration: Fits = value => {
   }
 }
 
-const unfit = 'is not what it must be'
-const noTime = 'is no span of time'
+const unfit = 'is not valid'
+const noTime = 'is not a duration'
 /** Checked in this order. */
 const plain: readonly Plain[] = [
+  ['store', text(said => storeForm.test(said)), unfit, 'Use memory:, sqlite:PATH or postgres://…'],
+  ['name', text(said => said !== '' && said.length <= longestName), unfit, 'Use a name of 1 to 100 characters'],
+  ['instructions', text(() => true), unfit, 'Use a string'],
   [
-    'store',
-    text(said => /^(memory:$|sqlite:.|postgres(ql)?:\/\/)/.test(said)),
+    'secret',
+    text(said => said.length >= shortestSecret),
     unfit,
-    'Give memory:, sqlite:PATH or postgres://…',
+    'Use at least 32 characters, preferably from an environment variable',
   ],
-  ['name', text(said => said !== '' && said.length <= 100), unfit, 'Give a name of 1 to 100 characters'],
-  ['instructions', text(() => true), unfit, 'Give a text'],
-  ['secret', text(said => said.length >= 32), unfit, 'Give at least 32 characters, best by a variable of the environment'],
   ['askTimeout', isDuration, noTime, 'Write 10m, or a number of milliseconds'],
   ['startWait', isDuration, noTime, 'Write 5s, or a number of milliseconds'],
   ['drain', isDuration, noTime, 'Write 30s, or a number of milliseconds'],
 ]
 const isNaming: Fits = value => value === 'prefixed' || value === 'short'
-const naming: Plain = ['names', isNaming, 'is neither prefixed nor short', 'Write names: prefixed, or leave it out']
+const naming: Plain = ['names', isNaming, 'must be prefixed or short', 'Write names: prefixed, or remove it']
 
 /** Reads the gateway's own settings. `folder`: the folder of the file, which relative paths start from. */
 export function readOwnSettings(members: ReadonlyMap<string, Placed>, folder: string, tell: TellFault): GatewayOwnSettings {
@@ -104,6 +171,7 @@ export function readOwnSettings(members: ReadonlyMap<string, Placed>, folder: st
   const rest = {
     listen: listenIn(members.get('listen'), tell),
     ...numbersIn('limits', { ...serverLimits }, 'frameBytes: 33554432', members, tell),
+    ...consoleIn(members, tell),
     ...numbersIn('shares', { ...defaultShares }, 'calls: 128', members, tell),
   }
   take(naming)
@@ -129,15 +197,54 @@ function numbersIn<N extends 'limits' | 'shares'>(
   const said: Record<string, number> = {}
   // A share must leave room for a second client.
   const least = of === 'shares' ? 1 : 0
-  if (at.members === undefined) tell(at, `gateway.${of}`, `${of} is no object`, `Write ${of}: { ${example} }`)
+  if (at.members === undefined) tell(at, `gateway.${of}`, `${of} must be an object`, `Write ${of}: { ${example} }`)
   for (const [name, member] of at.members ?? []) {
     const { value } = member
     if (!Object.hasOwn(defaults, name))
-      tell(member, `gateway.${of}`, `${of} has no member ${quoted(name)}`, `There are ${Object.keys(defaults).join(', ')}`)
+      tell(member, `gateway.${of}`, `${of} has no setting ${quoted(name)}`, `Use ${Object.keys(defaults).join(', ')}`)
     else if (typeof value === 'number' && Number.isSafeInteger(value) && value > least) said[name] = value
-    else tell(member, `gateway.${of}`, `${of}.${name} is no whole number above ${least}`, `The default is ${defaults[name]}`)
+    else tell(member, `gateway.${of}`, `${of}.${name} must be a whole number above ${least}`, `The default is ${defaults[name]}`)
   }
   return at.members === undefined ? {} : ({ [of]: said } as { readonly [K in N]?: Record<string, number> })
+}
+
+/** Members of `console` that the design has and this version does not: sign-on, and the address of a proxy. */
+const notYet = ['auth', 'roles', 'url', 'views']
+
+/** Reads `console`. */
+function consoleIn(members: ReadonlyMap<string, Placed>, tell: TellFault): Pick<GatewayOwnSettings, 'console'> {
+  const at = members.get('console')
+  if (at === undefined) return {}
+  if (typeof at.value === 'boolean') return { console: at.value }
+  if (at.members === undefined) tell(at, 'gateway.console', 'console is neither true, false nor an object', 'Write console: true')
+  const fits: Readonly<Record<string, readonly [Fits, string]>> = {
+    port: [value => isPort(value), 'Give a number from 0 to 65535; 0 takes any that is free'],
+    payloads: [value => value === 'viewer' || value === 'approver', 'Give viewer or approver'],
+    fourEyes: [value => typeof value === 'boolean', 'Give true or false'],
+  }
+  const said: Record<string, unknown> = {}
+  for (const [name, member] of at.members ?? []) {
+    const [check, fix] = (Object.hasOwn(fits, name) ? fits[name] : undefined) ?? []
+    if (notYet.includes(name)) {
+      const why = 'the console listens on 127.0.0.1 alone, and its links sign in'
+      tell(member, 'gateway.console', `console.${name} is not supported yet: ${why}`, `Remove console.${name}; use an SSH tunnel`)
+    } else if (check === undefined)
+      tell(member, 'gateway.console', `console has no member ${quoted(name)}`, `There are ${Object.keys(fits).join(', ')}`)
+    else if (check(member.value)) said[name] = member.value
+    else tell(member, 'gateway.console', `console.${name} is not valid`, fix ?? '')
+  }
+  if (said['fourEyes'] === true && !members.has('auth'))
+    tell(
+      at,
+      'gateway.console',
+      'console.fourEyes needs auth: without it nobody knows whose call it is',
+      'Add auth, or remove fourEyes',
+    )
+  return { console: said }
+}
+
+function isPort(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= lastPort
 }
 
 /** Reads `listen`. A number alone is the port. */
@@ -145,31 +252,31 @@ function listenIn(at: Placed | undefined, tell: TellFault): ListenPlace {
   if (at === undefined) return {}
   if (typeof at.value === 'number') return { port: at.value }
   if (at.members === undefined) {
-    tell(at, 'gateway.listen', 'listen is no object', 'Write listen: { port: 7420 }')
+    tell(at, 'gateway.listen', 'listen must be an object', 'Write listen: { port: 7420 }')
     return {}
   }
   const place: Record<string, unknown> = {}
   for (const [name, member] of at.members) {
     const kind = Object.hasOwn(kinds, name) ? kinds[name as keyof ListenPlace] : undefined
     if (kind === undefined)
-      tell(member, 'gateway.listen', `listen has no member ${quoted(name)}`, `There are ${Object.keys(kinds).join(', ')}`)
+      tell(member, 'gateway.listen', `listen has no setting ${quoted(name)}`, `Use ${Object.keys(kinds).join(', ')}`)
     else if (fits(kind, member.value)) place[name] = member.value
-    else tell(member, 'gateway.listen', `listen.${name} is not what it must be`, remedies[kind])
+    else tell(member, 'gateway.listen', `listen.${name} is not valid`, remedies[kind])
   }
   return place
 }
 
 /** What to write instead, by type. */
 const remedies = {
-  text: 'Give a text',
-  port: 'Give a number from 0 to 65535; 0 takes any that is free',
-  path: 'Give a path such as /mcp',
-  texts: 'Give a list of texts',
+  text: 'Use a string',
+  port: 'Use a number from 0 to 65535. 0 selects a free port',
+  path: 'Use a path such as /mcp',
+  texts: 'Use a list of strings',
 } as const
 
 /** Whether a member of `listen` has the right type. */
 function fits(kind: keyof typeof remedies, value: unknown): boolean {
-  if (kind === 'port') return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 65_535
+  if (kind === 'port') return isPort(value)
   if (kind === 'texts') return Array.isArray(value) && value.every(each => typeof each === 'string')
   return typeof value === 'string' && (kind === 'text' || value.startsWith('/'))
 }
@@ -198,8 +305,8 @@ export function servingFault({ place, auth, unprotected }: Serving): ServingFaul
   if (unprotected && auth !== undefined)
     return {
       member: 'auth',
-      message: '--unprotected (auth: none) contradicts auth: no token would be checked',
-      fix: 'Leave out --unprotected, or remove auth',
+      message: '--unprotected (auth: none) cannot be combined with auth, because no token would be checked',
+      fix: 'Remove --unprotected or auth',
     }
   const misplaced = thrownBy(() => checkListenPaths(path, place)) ?? thrownBy(() => checkNames(place))
   if (misplaced !== undefined) return { member: 'listen', message: misplaced, fix: 'Correct listen' }
@@ -207,13 +314,13 @@ export function servingFault({ place, auth, unprotected }: Serving): ServingFaul
   if (auth === undefined)
     return {
       member: 'listen',
-      message: `Others can reach the gateway on ${host}, and nothing says who may call it`,
-      fix: 'Add auth with tokens or an issuer, or listen on 127.0.0.1; --unprotected (auth: none) lets everybody in',
+      message: `Other machines can reach the gateway on ${host}, but auth is not set, so anybody could call it`,
+      fix: 'Add auth with tokens or an issuer, or listen on 127.0.0.1. To accept every caller, use --unprotected (auth: none)',
     }
   if (auth.resource !== undefined) return undefined
   return {
     member: 'auth',
-    message: `auth has no resource, and the gateway listens on ${host}: nobody here knows by which URL clients reach it`,
+    message: `auth.resource is missing. The gateway listens on ${host}, so it cannot know the URL that clients use`,
     fix: 'Add auth.resource: the URL that clients use, such as https://mcp.example.com/mcp',
   }
 }

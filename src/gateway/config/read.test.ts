@@ -85,9 +85,9 @@ test.each([
   [
     'a member that means nothing',
     'servers: { a: { url: "http://a/" } }\nlissten: 1\n',
-    'gateway.yaml:2: The file has a member "lissten"',
+    'gateway.yaml:2: The file has an unknown setting "lissten"',
   ],
-  ['no servers', 'listen: { port: 1 }\n', 'gateway.yaml:1: The file names no servers'],
+  ['no servers', 'listen: { port: 1 }\n', 'gateway.yaml:1: The file has no servers'],
   ['a port that is none', 'servers: { a: { url: "http://a/" } }\nlisten:\n  port: many\n', 'gateway.yaml:3: listen.port'],
   ['a store of no kind', 'servers: { a: { url: "http://a/" } }\nstore: redis\n', 'gateway.yaml:2: store'],
   [
@@ -116,7 +116,7 @@ test('two included files that name the same server are told, with both', async (
     'two.json': '{ "mcpServers": { "notes": { "command": "node" } } }',
   })
   expect(faults).toHaveLength(1)
-  expect(faults[0]).toMatch(/^gateway\.yaml:3: The server "notes" stands in .*one\.json.* and in .*two\.json/)
+  expect(faults[0]).toMatch(/^gateway\.yaml:3: The server "notes" is defined in .*one\.json.* and in .*two\.json/)
 })
 
 test('a gateway is not opened by a file with a mistake in it', async () => {
@@ -135,7 +135,7 @@ servers:
     'other.json': '{ "mcpServers": { "notes": { "command": "node", "colour": "red" } } }',
   })
   expect(faults.map(text => text.split('. ')[0])).toEqual([
-    'gateway.yaml:4: The server "web" has a member "header" that means nothing here (gateway.entry)',
-    'gateway.yaml:5: The server "both" has a command and a url (gateway.entry)',
+    'gateway.yaml:4: The server "web" has an unknown setting "header" (gateway.entry)',
+    'gateway.yaml:5: The server "both" has both command and url (gateway.entry)',
   ])
 })

@@ -21,6 +21,7 @@ import { readTrust } from '../trust/check.ts'
 import { type TrustSettings, trustMembers } from '../trust/settings.ts'
 import { authFaults, type UpstreamAuth, type UpstreamAuthOption } from '../upstreams/auth.ts'
 import { type GatewayOwnSettings, readOwnSettings } from './own-settings.ts'
+import { ownKeys, prefixForm, upstreamKeys } from './written.ts'
 
 /** Reports a mistake at a line of the file. */
 export type TellFault = (at: { readonly line: number }, rule: string, message: string, fix: string) => void
@@ -37,22 +38,23 @@ export interface FoundServer extends ConfiguredServer {
 
 /** A parsed file: its settings, and every mistake in it. */
 export interface GatewayConfig<Trust> {
+  /** The file. */
   readonly file: string
   /** All files that it depends on: itself, included files, and env files of its servers. */
   readonly files: readonly string[]
+  /** The upstreams by name. */
   readonly servers: ReadonlyMap<string, FoundServer>
   /** The settings of the gateway itself. */
   readonly frame: GatewayOwnSettings
+  /** The settings about trust. */
   readonly trust: Trust
+  /** All mistakes, in the order of the files. */
   readonly faults: readonly ConfigFault[]
   /** The line of each member at the top of the file. */
   readonly lines: ReadonlyMap<string, number>
 }
 
-/** Members of the file beside the trust settings. */
-const own =
-  'include servers mcpServers listen store secret name instructions askTimeout startWait drain limits shares names'.split(' ')
-const noServersFix = 'Add servers: { name: { url: … } }, or include: a file that has some'
+const noServersFix = 'Add servers: { name: { url: … } }, or include: with a file that has servers'
 /** The longest file. */
 const mostChars = 1024 * 1024
 
@@ -67,14 +69,14 @@ export async function readGatewayConfig(
     void faults.push({ file, line, why: why('CONFIG_INVALID', rule, message, fix) })
   const around = { env: options.env ?? process.env, home: options.home ?? homedir(), folder: dirname(resolve(file)) }
   const members = await membersOf(text, file, tell)
-  const known = [...own, ...trustMembers]
+  const known: readonly string[] = [...ownKeys, ...trustMembers]
   for (const [name, at] of members) {
-    const message = `The file has a member ${quoted(name)} that means nothing here`
-    if (!known.includes(name)) tell(at, 'gateway.members', message, `There are ${known.join(', ')}`)
+    const message = `The file has an unknown setting ${quoted(name)}`
+    if (!known.includes(name) && name !== '$schema') tell(at, 'gateway.members', message, `Use ${known.join(', ')}`)
   }
   const files = new Set([resolve(file)])
   const servers = await serversOf(members, file, around, faults, tell, path => void files.add(path))
-  if (servers.size === 0 && faults.length === 0) tell({ line: 1 }, 'gateway.servers', 'The file names no servers', noServersFix)
+  if (servers.size === 0 && faults.length === 0) tell({ line: 1 }, 'gateway.servers', 'The file has no servers', noServersFix)
   const said = new Map<string, Placed>()
   for (const [name, at] of members) if (!isServers(name)) said.set(name, expanded(at, name, around, tell))
   const trust = readTrust(said, tell)
@@ -85,15 +87,20 @@ export async function readGatewayConfig(
 /** The members at the top of the file; empty where it cannot be parsed. */
 async function membersOf(text: string, file: string, tell: TellFault): Promise<ReadonlyMap<string, Placed>> {
   if (text.length > mostChars) {
-    tell({ line: 1 }, 'config.size', `The file is longer than ${mostChars} characters`, 'Split it, and include the parts')
+    tell(
+      { line: 1 },
+      'config.size',
+      `The file is longer than ${mostChars} characters (the limit)`,
+      'Split the file, and list the parts in include',
+    )
     return new Map()
   }
   const { root, faults } = await parseConfig(text, file)
   for (const { line, message } of faults)
-    tell({ line }, 'config.syntax', `The file cannot be read: ${message}`, 'Correct this line')
+    tell({ line }, 'config.syntax', `The file is not valid YAML or JSON: ${message}`, 'Correct this line')
   if (faults.length > 0) return new Map()
   if (root?.members === undefined)
-    tell({ line: 1 }, 'config.syntax', 'The file is no object', 'Begin with servers: and name them below')
+    tell({ line: 1 }, 'config.syntax', 'The file does not contain an object', 'Begin with servers: and write the entries below')
   return root?.members ?? new Map()
 }
 
@@ -122,8 +129,8 @@ async function serversOf(
       const before = found.get(name)
       if (before === undefined) found.set(name, withAuth({ ...server, file: from }, parsed))
       else if (before.file !== file && at !== undefined) {
-        const message = `The server ${quoted(name)} stands in ${quoted(before.file)} and in ${quoted(from)}`
-        tell(at, 'gateway.include', message, 'Give it another name in one of them, or an entry of its own in this file')
+        const message = `The server ${quoted(name)} is defined in ${quoted(before.file)} and in ${quoted(from)}`
+        tell(at, 'gateway.include', message, 'Rename it in one of these files, or define it in this file')
       }
     }
   }
@@ -139,8 +146,9 @@ async function serversOf(
     const path = resolve(around.folder, named.text.replace(/^~(?=\/)/, around.home))
     used(path)
     const text = await readFile(path, 'utf8').catch(() => undefined)
-    const fix = 'Correct the path; it counts from the folder of this file'
-    if (text === undefined || text.length > mostChars) tell(at, 'gateway.include', `The file ${quoted(path)} cannot be read`, fix)
+    const fix = 'Correct the path. It is relative to the folder of this file'
+    if (text === undefined || text.length > mostChars)
+      tell(at, 'gateway.include', `The file ${quoted(path)} is not readable or too large`, fix)
     else await take(await parseConfig(text, path), path, at)
   }
   return found
@@ -150,25 +158,22 @@ async function serversOf(
 function checkEntries({ members }: Placed, tell: TellFault): void {
   for (const [name, entry] of members ?? []) {
     for (const [member, at] of entry.members ?? [])
-      if (!ownMembers.includes(member) && !entryMembers.has(member)) {
-        const message = `The server ${quoted(name)} has a member ${quoted(member)} that means nothing here`
-        tell(at, 'gateway.entry', message, `There are ${[...ownMembers, ...entryMembers].join(', ')}`)
+      if (!upstreamKeys.some(key => key === member) && !entryMembers.has(member)) {
+        const message = `The server ${quoted(name)} has an unknown setting ${quoted(member)}`
+        tell(at, 'gateway.entry', message, `Use ${[...upstreamKeys, ...entryMembers].join(', ')}`)
       }
     if (entry.members?.has('command') && entry.members.has('url'))
-      tell(entry, 'gateway.entry', `The server ${quoted(name)} has a command and a url`, 'Leave one of them out')
+      tell(entry, 'gateway.entry', `The server ${quoted(name)} has both command and url`, 'Remove one of them')
   }
 }
-
-/** Members that only a gateway's entry has. */
-const ownMembers = ['auth', 'prefix']
 
 /** Reads `prefix`. In included files another value is ignored: it may belong to another program. */
 function prefixOf({ name, line, more }: FoundServer, included: boolean, tell: TellFault): boolean | string | undefined {
   const { prefix } = more
   if (prefix === undefined || prefix === null) return undefined
-  if (typeof prefix === 'boolean' || (typeof prefix === 'string' && /^[A-Za-z0-9_-]{1,32}$/.test(prefix))) return prefix
-  const message = `The server ${quoted(name)} has a prefix that is none`
-  if (!included) tell({ line }, 'gateway.prefix', message, 'Write true, or up to 32 letters, digits, _ and -')
+  if (typeof prefix === 'boolean' || (typeof prefix === 'string' && prefixForm.test(prefix))) return prefix
+  const message = `The server ${quoted(name)} has a prefix that is not valid`
+  if (!included) tell({ line }, 'gateway.prefix', message, 'Use true, or up to 32 letters, digits, _ and -')
   return undefined
 }
 
@@ -199,8 +204,8 @@ function includesIn(at: Placed | undefined, tell: TellFault): readonly Placed[] 
   const items = at === undefined ? [] : (at.items ?? [at])
   return items.filter(item => {
     if (typeof item.value === 'string' && item.value !== '') return true
-    const message = `include has ${clip(JSON.stringify(item.value))}, which is no path`
-    tell(item, 'gateway.include', message, 'Name a file, or a list of files')
+    const message = `include has ${clip(JSON.stringify(item.value))}, which is not a path`
+    tell(item, 'gateway.include', message, 'Use the path of a file, or a list of paths')
     return false
   })
 }
@@ -250,11 +255,12 @@ function readAuth(
   for (const { member, message, fix } of authFaults(filled.value, typeof target === 'string' ? target : undefined))
     note((member === undefined ? undefined : filled.members?.get(member)) ?? filled, 'gateway.auth', message, fix)
   if (!wrong && hasAuthorization(server))
-    note(filled, 'gateway.auth', 'auth and headers.authorization exclude each other', 'Leave one of them out')
+    note(filled, 'gateway.auth', 'auth and headers.authorization cannot be combined', 'Remove one of them')
   if (wrong) return undefined
   const placed = located(filled.value as UpstreamAuthOption, around)
   for (const file of filesIn(placed))
-    if (!isReadable(file)) note(filled, 'gateway.auth', `the file ${quoted(file)} cannot be read`, 'Correct the path')
+    if (!isReadable(file))
+      note(filled, 'gateway.auth', `the file ${quoted(file)} does not exist or is not readable`, 'Correct the path')
   return wrong ? undefined : placed
 }
 

@@ -109,8 +109,8 @@ export async function readOperatorKey(store: Store): Promise<string | undefined>
 /** Whether a shown key is the operator's; compared in constant time. */
 async function isOperator(store: Store, shown: string | undefined): Promise<boolean> {
   if (shown === undefined) return false
-  const kept = await readOperatorKey(store)
-  return kept !== undefined && timingSafeEqual(hashOf(kept), hashOf(shown))
+  const stored = await readOperatorKey(store)
+  return stored !== undefined && timingSafeEqual(hashOf(stored), hashOf(shown))
 }
 
 /** Creates the key, one for all processes that share the store. */

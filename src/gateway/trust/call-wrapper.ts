@@ -170,16 +170,24 @@ export class CallWrapper {
   }
 
   /** Writes a refusal, grouped by kind. */
-  #refuse(exchange: Exchange, slim: GatewayNote): void {
+  #refuse(exchange: Exchange, summary: GatewayNote): void {
     const { caller, route } = exchange
     const subject = subjectOf(caller)
     // Names invented by clients do not count as kinds: their number is unbounded.
-    const named = slim.method === undefined && slim.upstream !== '' ? slim.tool : ''
-    const kind = JSON.stringify([slim.client, caller.principal?.id, slim.method, slim.upstream, named, slim.code, slim.rule])
-    const others: GatewayNote = { client: slim.client, upstream: '', tool: '', outcome: 'refused', code: 'OTHERS' }
+    const named = summary.method === undefined && summary.upstream !== '' ? summary.tool : ''
+    const kind = JSON.stringify([
+      summary.client,
+      caller.principal?.id,
+      summary.method,
+      summary.upstream,
+      named,
+      summary.code,
+      summary.rule,
+    ])
+    const others: GatewayNote = { client: summary.client, upstream: '', tool: '', outcome: 'refused', code: 'OTHERS' }
     // The counted line omits the exchange, whose arguments may be large.
-    const many = { ...slim, ...(subject !== undefined && { subject }) }
-    this.#refused.add(kind, route.method.name === callTool.name ? { ...slim, exchange } : many, others, many)
+    const many = { ...summary, ...(subject !== undefined && { subject }) }
+    this.#refused.add(kind, route.method.name === callTool.name ? { ...summary, exchange } : many, others, many)
   }
 }
 
@@ -209,10 +217,18 @@ export interface GatewayCall {
   readonly tool: string
   /** The name that clients see. */
   readonly exposed: string
+  /** The arguments of the call. */
   readonly args: Params
+  /** The context of the call, as tool handlers get it. */
   readonly ctx: Context
-  readonly client: { readonly name?: string | undefined; readonly principal?: Principal | undefined }
-  /** The client continues a call with its answers. What is done once per call (payment, audit) was done at its start. */
+  /** Who calls. */
+  readonly client: {
+    /** The name of the client in the settings. */
+    readonly name?: string | undefined
+    /** The principal of its token, if it has one. */
+    readonly principal?: Principal | undefined
+  }
+  /** The client continues a call with its answers. Work that is done once per call (payment, audit) was done at its start. */
   readonly again: boolean
 }
 

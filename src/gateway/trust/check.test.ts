@@ -8,11 +8,14 @@ const said = (settings: object): readonly string[] =>
 it.each([
   [
     { auth: { tokens: { ci: token }, issuer: 'https://id.example.com' } },
-    'auth: auth has tokens and an issuer: only one of them can count',
+    'auth: auth has both tokens and issuer, which cannot be combined',
   ],
-  [{ auth: { tokens: { ci: token } }, clients: { ops: {} } }, 'auth.tokens.ci: It is the token of no client'],
-  [{ clients: { ops: {} }, rules: [{ name: 'a', client: 'opps', do: 'deny' }] }, 'rules.0.client: There is no client opps'],
-  [{ clients: { ops: { tools: ['bank/*', 'pay'] } } }, 'clients.ops.tools: pay names no server'],
+  [{ auth: { tokens: { ci: token } }, clients: { ops: {} } }, 'auth.tokens.ci: The token is for a client that does not exist'],
+  [
+    { clients: { ops: {} }, rules: [{ name: 'a', client: 'opps', do: 'deny' }] },
+    'rules.0.client: The client opps does not exist',
+  ],
+  [{ clients: { ops: { tools: ['bank/*', 'pay'] } } }, 'clients.ops.tools: pay does not name a server'],
 ])('what means nothing beside the rest is told: %j', (settings, fault) => {
   expect(said(settings)).toEqual([fault])
 })

@@ -6,8 +6,8 @@ import type { Placed } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { readTargetRule, type WrittenRule } from '../../policy/rules/call-policy.ts'
-import { readOtherwise } from '../../policy/rules/read.ts'
-import { type TrustSettings, trustMembers, unnamed } from './settings.ts'
+import { readOtherwise } from '../../policy/rules/otherwise.ts'
+import { mostWatched, namesServer, shortestToken, type TrustSettings, trustMembers, unnamed } from './settings.ts'
 
 interface TrustFault {
   /** Member names and list indices from the top. */
@@ -22,7 +22,7 @@ type Tell = (path: readonly (string | number)[], message: string, fix: string) =
 export function faultsIn(settings: unknown): readonly TrustFault[] {
   const faults: TrustFault[] = []
   const tell: Tell = (path, message, fix) => faults.push({ path, message, fix })
-  if (!isRecord(settings)) return [{ path: [], message: 'Settings must be an object', fix: `Give ${trustMembers.join(', ')}` }]
+  if (!isRecord(settings)) return [{ path: [], message: 'Settings must be an object', fix: `Use ${trustMembers.join(', ')}` }]
   known(settings, trustMembers, [], tell)
   if (settings['auth'] !== undefined) checkAuth(settings['auth'], tell)
   checkClients(settings['clients'] ?? {}, tell)
@@ -56,28 +56,26 @@ function placeText(path: TrustFault['path']): string {
 
 /** `auth`: either fixed tokens or an authorization server. */
 function checkAuth(auth: unknown, tell: Tell): void {
-  if (!isRecord(auth)) return tell(['auth'], 'auth must be an object', 'Give { issuer, resource } or { tokens }')
+  if (!isRecord(auth)) return tell(['auth'], 'auth must be an object', 'Use { issuer, resource } or { tokens }')
   if (auth['tokens'] !== undefined) {
     if (auth['issuer'] === undefined) known(auth, ['tokens', 'resource'], ['auth'], tell)
     const { resource } = auth
     const read = (): unknown => handedOutTokens({ issuer: '', resource: resource as string, verify: () => undefined })
-    attempt(read, ['auth', 'resource'], 'Give the URL by which clients reach the gateway', tell)
+    attempt(read, ['auth', 'resource'], 'Set the URL that clients use for the gateway', tell)
     return checkTokens(auth['tokens'], tell)
   }
-  attempt(() => oauth(auth as never), ['auth'], 'Give { issuer, resource, scopes? }, as for oauth()', tell)
+  attempt(() => oauth(auth as never), ['auth'], 'Use { issuer, resource, scopes? }, as for oauth()', tell)
 }
-
-const shortestToken = 16
 
 function checkTokens(tokens: unknown, tell: Tell): void {
   const path = ['auth', 'tokens']
-  if (!isRecord(tokens)) return tell(path, 'tokens must be an object', 'Give a token for each client by its name')
+  if (!isRecord(tokens)) return tell(path, 'tokens must be an object', 'Write one token for each client name')
   const seen = new Set<unknown>()
   for (const [client, token] of Object.entries(tokens)) {
     const place = [...path, client]
     if (typeof token !== 'string' || token.length < shortestToken)
-      tell(place, `A token has at least ${shortestToken} characters`, 'Make one by: openssl rand -base64 32')
-    else if (seen.has(token)) tell(place, 'Two clients have the same token', 'Give each its own')
+      tell(place, `A token must have at least ${shortestToken} characters`, 'Create one with: openssl rand -base64 32')
+    else if (seen.has(token)) tell(place, 'Two clients have the same token', 'Give each client its own token')
     seen.add(token)
   }
 }
@@ -86,21 +84,22 @@ const patternMembers = ['principals', 'oauthClients', 'upstreams', 'tools', 'res
 const clientMembers = [...patternMembers, 'budget']
 
 function checkClients(clients: unknown, tell: Tell): void {
-  if (!isRecord(clients)) return tell(['clients'], 'clients must be an object', 'Give what holds for each client by its name')
+  if (!isRecord(clients))
+    return tell(['clients'], 'clients must be an object', 'Write the settings of each client under its name')
   for (const [name, client] of Object.entries(clients)) {
     const path = ['clients', name]
     if (!isRecord(client)) {
-      tell(path, 'A client must be an object', `Give ${clientMembers.join(', ')}`)
+      tell(path, 'A client must be an object', `Use ${clientMembers.join(', ')}`)
       continue
     }
     known(client, clientMembers, path, tell)
     for (const member of patternMembers) texts(client[member], [...path, member], tell)
     for (const member of ['tools', 'resources', 'prompts'])
       for (const pattern of [client[member] ?? []].flat())
-        if (typeof pattern === 'string' && !/[/*]/.test(pattern))
+        if (typeof pattern === 'string' && !namesServer.test(pattern))
           tell(
             [...path, member],
-            `${clip(pattern)} names no server`,
+            `${clip(pattern)} does not name a server`,
             `Write it as server/${clip(pattern)}, or */${clip(pattern)}`,
           )
     const { budget } = client
@@ -111,25 +110,25 @@ function checkClients(clients: unknown, tell: Tell): void {
 }
 
 function checkBudget(budget: unknown, path: readonly (string | number)[], tell: Tell): void {
-  const fix = 'Give { units, per } or { calls, per }, such as { units: 100, per: 1h }'
+  const fix = 'Use { units, per } or { calls, per }, such as { units: 100, per: 1h }'
   if (!isRecord(budget)) return tell(path, 'A budget must be an object', fix)
   known(budget, ['units', 'calls', 'per'], path, tell)
   const { units, calls, per } = budget
   const most = units ?? calls
   if ((units === undefined) === (calls === undefined) || !(typeof most === 'number' && most > 0 && most <= 1e9))
-    tell(path, 'A budget has either units or calls, above 0', fix)
-  attempt(() => toMilliseconds(per as never, 'per'), [...path, 'per'], 'Give a time such as 1h', tell)
+    tell(path, 'A budget must have either units or calls, above 0 and at most 1000000000', fix)
+  attempt(() => toMilliseconds(per as never, 'per'), [...path, 'per'], 'Use a duration such as 1h', tell)
 }
 
 /** Reads each rule in the same way as the gateway does. */
 function checkRules(rules: unknown, tell: Tell): void {
-  if (!Array.isArray(rules)) return tell(['rules'], 'rules must be a list', 'Give each as { name, when, do }')
+  if (!Array.isArray(rules)) return tell(['rules'], 'rules must be a list', 'Write each rule as { name, when, do }')
   const names = new Set<unknown>()
   for (const [i, rule] of rules.entries()) {
     const name = isRecord(rule) ? rule['name'] : undefined
-    if (typeof name !== 'string' || name === '') tell(['rules', i], 'A rule has no name', 'Give each a name of its own')
+    if (typeof name !== 'string' || name === '') tell(['rules', i], 'A rule has no name', 'Give each rule its own name')
     else if (names.has(name))
-      tell(['rules', i], `Two rules are named ${clip(JSON.stringify(name))}`, 'Give each a name of its own')
+      tell(['rules', i], `Two rules are named ${clip(JSON.stringify(name))}`, 'Give each rule its own name')
     else attempt(() => readTargetRule(rule as WrittenRule), ['rules', i], `Correct rule ${clip(name)}`, tell)
     names.add(name)
   }
@@ -139,12 +138,12 @@ function checkRules(rules: unknown, tell: Tell): void {
 function checkTogether({ auth, clients, rules }: Readonly<Record<string, unknown>>, tell: Tell): void {
   const tokens = isRecord(auth) && isRecord(auth['tokens']) ? auth['tokens'] : undefined
   if (tokens !== undefined && isRecord(auth) && auth['issuer'] !== undefined)
-    tell(['auth'], 'auth has tokens and an issuer: only one of them can count', 'Leave one of them out')
+    tell(['auth'], 'auth has both tokens and issuer, which cannot be combined', 'Remove one of them')
   const names = [...Object.keys(isRecord(clients) ? clients : {}), ...Object.values(unnamed)]
-  const there = `There are ${names.join(', ')}`
+  const there = `Use one of the clients ${names.join(', ')}`
   if (isRecord(clients))
     for (const name of Object.keys(tokens ?? {}))
-      if (!names.includes(name)) tell(['auth', 'tokens', name], 'It is the token of no client', there)
+      if (!names.includes(name)) tell(['auth', 'tokens', name], 'The token is for a client that does not exist', there)
   for (const [i, rule] of Array.isArray(rules) ? rules.entries() : []) {
     if (!isRecord(rule)) continue
     if (clients === undefined && auth === undefined) continue
@@ -154,52 +153,50 @@ function checkTogether({ auth, clients, rules }: Readonly<Record<string, unknown
       : [['rules', i, 'client'], rule['client']]
     for (const client of [named ?? []].flat())
       if (typeof client === 'string' && !client.includes('*') && !names.includes(client))
-        tell(path, `There is no client ${clip(client)}`, there)
+        tell(path, `The client ${clip(client)} does not exist`, there)
   }
 }
 
 function checkOtherwise(otherwise: unknown, tell: Tell): void {
   if (!isRecord(otherwise)) return oneOf(otherwise, ['allow', 'ask', 'deny'], ['otherwise'], tell)
-  attempt(() => readOtherwise(otherwise), ['otherwise'], 'Give allow, ask or deny, for all or by kind: { tool: ask }', tell)
+  attempt(() => readOtherwise(otherwise), ['otherwise'], 'Use allow, ask or deny, for all kinds or for each: { tool: ask }', tell)
 }
 
 function checkAudit(audit: unknown, tell: Tell): void {
   if (audit === undefined || typeof audit === 'boolean') return
-  if (!isRecord(audit)) return tell(['audit'], 'audit must be true, false or an object', 'Give { keep: 90d }')
+  if (!isRecord(audit)) return tell(['audit'], 'audit must be true, false or an object', 'Use { keep: 90d }')
   known(audit, ['keep', 'lines', 'arguments', 'must'], ['audit'], tell)
   for (const name of ['arguments', 'must'] as const)
     if (audit[name] !== undefined && typeof audit[name] !== 'boolean')
-      tell(['audit', name], `audit.${name} must be true or false`, 'Write true, or leave it out')
+      tell(['audit', name], `audit.${name} must be true or false`, 'Write true, or remove it')
   const { keep } = audit
-  if (keep !== undefined) attempt(() => toMilliseconds(keep as never, 'keep'), ['audit', 'keep'], 'Give a time such as 90d', tell)
+  if (keep !== undefined)
+    attempt(() => toMilliseconds(keep as never, 'keep'), ['audit', 'keep'], 'Use a duration such as 90d', tell)
 }
 
 function checkApprovals(approvals: unknown, tell: Tell): void {
   if (approvals === undefined) return
-  if (!isRecord(approvals)) return tell(['approvals'], 'approvals must be an object', 'Give { wait: 30s }')
+  if (!isRecord(approvals)) return tell(['approvals'], 'approvals must be an object', 'Use { wait: 30s }')
   known(approvals, ['wait'], ['approvals'], tell)
   const { wait } = approvals
   if (wait !== undefined)
-    attempt(() => toMilliseconds(wait as never, 'wait'), ['approvals', 'wait'], 'Give a time such as 30s', tell)
+    attempt(() => toMilliseconds(wait as never, 'wait'), ['approvals', 'wait'], 'Use a duration such as 30s', tell)
 }
 
 function checkEvents(events: unknown, tell: Tell): void {
   if (events === undefined || typeof events === 'boolean') return
   if (!isRecord(events))
-    return tell(['events'], 'events must be true, false or an object', 'Give the URIs to watch for each server')
+    return tell(['events'], 'events must be true, false or an object', 'Write the URIs to watch for each server')
   for (const [upstream, uris] of Object.entries(events)) {
     const fits = Array.isArray(uris) && uris.length <= mostWatched && uris.every(isAddress)
     if (!fits)
       tell(
         ['events', upstream],
-        `It must be a list of up to ${mostWatched} addresses of resources`,
-        'Give each as that server lists it, such as [note://1]',
+        `The value must be a list of up to ${mostWatched} resource URIs`,
+        'Write each URI as that server lists it, such as [note://1]',
       )
   }
 }
-
-/** Resources that `events` may name per upstream. */
-const mostWatched = 1_000
 
 function isAddress(uri: unknown): boolean {
   return typeof uri === 'string' && uri.length <= watchedLength && URL.canParse(uri)
@@ -209,18 +206,22 @@ function texts(value: unknown, path: readonly (string | number)[], tell: Tell): 
   const list = typeof value === 'string' ? [value] : value
   if (value === undefined) return
   if (!Array.isArray(list) || !list.every(text => typeof text === 'string' && text !== '' && text.length <= 256))
-    tell(path, 'It must be a text or a list of texts of up to 256 characters', 'A star in it stands for any characters')
+    tell(
+      path,
+      'The value must be a string or a list of strings, each of up to 256 characters',
+      'An asterisk matches any characters',
+    )
 }
 
 function oneOf(value: unknown, allowed: readonly unknown[], path: readonly string[], tell: Tell): void {
   if (value !== undefined && !allowed.includes(value))
-    tell(path, `${path.join('.')} is ${clip(String(value))}`, `Give one of ${allowed.join(', ')}`)
+    tell(path, `${path.join('.')} cannot be ${clip(String(value))}`, `Use one of ${allowed.join(', ')}`)
 }
 
 /** Reports unknown members: a misspelled one would otherwise be ignored silently. */
 function known(value: object, allowed: readonly string[], path: readonly (string | number)[], tell: Tell): void {
   for (const name of Object.keys(value))
-    if (!allowed.includes(name)) tell([...path, name], `"${clip(name)}" is not known here`, `There is ${allowed.join(', ')}`)
+    if (!allowed.includes(name)) tell([...path, name], `"${clip(name)}" is not a known setting`, `Use ${allowed.join(', ')}`)
 }
 
 /** Reports what the check throws. */

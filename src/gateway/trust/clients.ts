@@ -53,8 +53,13 @@ export class Clients {
     return this.#known.get(name) ?? (this.restricted ? nobody : undefined)
   }
 
+  /** The names of the clients, in the order of the settings. */
+  names(): readonly string[] {
+    return [...this.#known.keys()]
+  }
+
   /** Whether clients are configured and this caller is none of them. */
-  isStranger(caller: KnownCaller): boolean {
+  isUnknownClient(caller: KnownCaller): boolean {
     return this.of(caller) === nobody
   }
 

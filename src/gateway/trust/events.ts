@@ -69,8 +69,8 @@ export class UpstreamEvents {
 
   /** The upstream is connected: its events can be subscribed to. */
   offer(upstream: string): void {
-    this.#of(`${upstream}/resource_updated`, `A resource of the server ${upstream} is another one now`)
-    this.#of(`${upstream}/list_changed`, `The tools, resources or prompts of the server ${upstream} are others now`)
+    this.#of(`${upstream}/resource_updated`, `A resource of the server ${upstream} has changed`)
+    this.#of(`${upstream}/list_changed`, `The tools, resources or prompts of the server ${upstream} have changed`)
     this.#owners.begin(`${upstream}\nlists`)
   }
 
@@ -111,7 +111,9 @@ export class UpstreamEvents {
     }
     const { upstream } = told
     if (this.#waiting.of(upstream) >= mostTelling)
-      return this.#failed(new Error(`A server says more than can be told: ${clip(name)}`))
+      return this.#failed(
+        new Error(`An event of a server was dropped, because ${mostTelling} events wait to be sent (the limit): ${clip(name)}`),
+      )
     const made = { again: false }
     this.#telling.set(key, made)
     this.#waiting.add(upstream, 1)
@@ -158,9 +160,9 @@ const leaseMs = 3_000
 /** How often claims of others are checked. */
 const lookMs = 1_000
 /** Lifetime of a claim in the store; longer than any lease, so that only abandoned claims expire. */
-const keptMs = 7 * 86_400_000
+const retentionMs = 7 * 86_400_000
 /** Announcements that are kept per subject while another gateway publishes. */
-const mostKept = 100
+const mostStored = 100
 
 /** One subject, and whether this process owns it. */
 interface Claim {
@@ -171,7 +173,7 @@ interface Claim {
   /** The owner was never looked up: everything heard so far counts. */
   fresh: boolean
   /** Announcements that were heard but not published here, by subject. */
-  readonly kept: Map<string, { readonly at: number; readonly tell: () => void }>
+  readonly stored: Map<string, { readonly at: number; readonly tell: () => void }>
 }
 
 /** Decides which process of a shared store publishes what an upstream announces. */
@@ -183,7 +185,7 @@ export class NotificationOwner {
   #timer: Cancel | undefined = undefined
   #looking: Promise<void> | undefined = undefined
   /** Claims that are being given back. */
-  readonly #giving = new Set<Promise<unknown>>()
+  readonly #delivering = new Set<Promise<unknown>>()
 
   constructor(parts: NotificationOwnerParts) {
     this.#parts = parts
@@ -196,7 +198,7 @@ export class NotificationOwner {
   /** Starts to listen to a subject. */
   begin(name: string): void {
     if (this.#runners === undefined || this.#claims.has(name)) return
-    this.#claims.set(name, { key: keyOf(name), held: undefined, fresh: true, kept: new Map() })
+    this.#claims.set(name, { key: keyOf(name), held: undefined, fresh: true, stored: new Map() })
     this.#look()
   }
 
@@ -213,10 +215,10 @@ export class NotificationOwner {
     const claim = this.#claims.get(name)
     if (this.#runners === undefined || claim?.held !== undefined) return tell()
     if (claim === undefined) return
-    claim.kept.delete(about)
-    claim.kept.set(about, { at: this.#parts.clock.now(), tell })
-    const [oldest] = claim.kept.keys()
-    if (claim.kept.size > mostKept && oldest !== undefined) claim.kept.delete(oldest)
+    claim.stored.delete(about)
+    claim.stored.set(about, { at: this.#parts.clock.now(), tell })
+    const [oldest] = claim.stored.keys()
+    if (claim.stored.size > mostStored && oldest !== undefined) claim.stored.delete(oldest)
   }
 
   /** Gives all claims back. */
@@ -225,7 +227,7 @@ export class NotificationOwner {
     this.#end.abort()
     for (const name of [...this.#claims.keys()]) this.end(name)
     await this.#looking
-    await Promise.all(this.#giving)
+    await Promise.all(this.#delivering)
     this.#runners?.close()
   }
 
@@ -235,8 +237,8 @@ export class NotificationOwner {
     const given = key
       .then(at => this.#parts.store?.commit([remove(at, held)]))
       .catch(this.#parts.failed)
-      .finally(() => this.#giving.delete(given))
-    this.#giving.add(given)
+      .finally(() => this.#delivering.delete(given))
+    this.#delivering.add(given)
   }
 
   /** Reacts to changes in the store. Hints may get lost and dead processes give none, so `#look` also polls. */
@@ -298,7 +300,7 @@ export class NotificationOwner {
     const { fresh } = claim
     await runners.hold()
     const condition = entry === undefined ? { ifAbsent: true } : { ifVersion: entry.version }
-    const outcome = await store.commit([put(await claim.key, runners.id, { ...condition, ttl: keptMs })])
+    const outcome = await store.commit([put(await claim.key, runners.id, { ...condition, ttl: retentionMs })])
     const version = outcome.ok ? outcome.results[0]?.version : undefined
     if (version === undefined) return runners.release()
     // `end` may have been called meanwhile.
@@ -319,14 +321,14 @@ export class NotificationOwner {
     claim.held = version
     claim.fresh = false
     forgetBefore(claim, since)
-    for (const { tell } of claim.kept.values()) tell()
-    claim.kept.clear()
+    for (const { tell } of claim.stored.values()) tell()
+    claim.stored.clear()
   }
 }
 
 /** Drops announcements that are older. */
-function forgetBefore({ kept }: Claim, since: number): void {
-  for (const [about, { at }] of kept) if (at < since) kept.delete(about)
+function forgetBefore({ stored }: Claim, since: number): void {
+  for (const [about, { at }] of stored) if (at < since) stored.delete(about)
 }
 
 /** A digest, because subjects can be long. */

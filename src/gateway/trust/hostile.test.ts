@@ -136,7 +136,7 @@ describe('a server that speaks under our own names', () => {
     })
     const target = () => {
       const [here, there] = memoryPair()
-      server.door.accept(there)
+      server.acceptor.accept(there)
       return here
     }
     const budget = { clients: { local: { budget: { units: 10, per: '24h' } } } } as const

@@ -133,6 +133,6 @@ it('a rule that asks for scopes, or names a price, for some calls only is a mist
   const some: Partial<GatewayRule>[] = [{ scopes: ['a'] }, { cost: { units: 1 } }, { timeout: '1s' }, { idempotent: true }]
   for (const more of some)
     await expect(gatewayBefore({}, { rules: [{ name: 'x', tool: 'pay', client: 'ci', ...more }] })).rejects.toThrow(
-      'holds for all calls of a tool',
+      'applies to all calls of a tool',
     )
 })

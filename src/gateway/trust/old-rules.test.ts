@@ -26,15 +26,17 @@ describe('a rule in the old form of gateways', () => {
     const gateway = await gatewayBefore({ bank: upstreamOf() }, { rules: old, onTrace })
     const path = (path: string) => gateway.explain({ upstream: 'bank', tool: 'read', args: { path } })
     expect([path('/etc/hosts').do, path('/etc/hosts').rule, path('/srv/x').do]).toEqual(['deny', 'etc', 'allow'])
-    expect(traced.map(String)).toEqual([expect.stringMatching(/etc, ask, often.*in when: upstream as server, args as arguments/)])
+    expect(traced.map(String)).toEqual([
+      expect.stringMatching(/etc, ask, often.*into when \(upstream becomes server, args becomes arguments\)/),
+    ])
   })
 
   it.each([
-    [{ name: 'a', upstream: 'bank', when: { tool: 'x' }, do: 'deny' }, 'upstream stands beside when: write it in when as server'],
-    [{ name: 'a', tool: 'pay', when: { server: 'x' }, do: 'deny' }, 'tool stands beside when: write it in when'],
-    [{ name: 'a', when: { tool: 'x' }, do: 'ask', by: 'client' }, 'by is client: who answers is said by approver'],
-    [{ name: 'a', when: { upstream: 'x' }, do: 'deny' }, 'upstream is not known: write server'],
-    [{ name: 'a', when: { args: { id: 'x' } }, do: 'deny' }, 'args is not known: write arguments'],
+    [{ name: 'a', upstream: 'bank', when: { tool: 'x' }, do: 'deny' }, 'upstream must be inside when, where it is called server'],
+    [{ name: 'a', tool: 'pay', when: { server: 'x' }, do: 'deny' }, 'tool must be inside when'],
+    [{ name: 'a', when: { tool: 'x' }, do: 'ask', by: 'client' }, 'by: client is the old form. Use approver: client'],
+    [{ name: 'a', when: { upstream: 'x' }, do: 'deny' }, 'upstream is not known. Use server instead'],
+    [{ name: 'a', when: { args: { id: 'x' } }, do: 'deny' }, 'args is not known. Use arguments instead'],
   ])('is refused with its correction where it is mixed with the new one: %j', (rule, message) => {
     expect(() => readTargetRule(rule as unknown as WrittenRule)).toThrow(new TypeError(message))
   })

@@ -89,7 +89,7 @@ function shownCall(args: Params): string | undefined {
   const plain = names.filter(name => /^\w{1,40}$/.test(name)).slice(0, shownArguments)
   if (plain.length === 0) return undefined
   const more = names.length > plain.length ? `, and ${names.length - plain.length} more` : ''
-  return `Shall it be called with ${plain.map(name => `${name}: {${name}}`).join(', ')}${more}?`
+  return `Allow the call with ${plain.map(name => `${name}: {${name}}`).join(', ')}${more}?`
 }
 
 /** The dedupe time; a function where it depends on the call. */

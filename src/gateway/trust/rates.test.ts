@@ -28,6 +28,6 @@ it('a rate by all is one for all of them together', async () => {
   const limited = 'RATE_LIMIT_EXCEEDED'
   expect(await outcomes({ count: 2, per: '1h', by: 'all' })).toEqual([undefined, undefined, limited, limited])
   expect(() => checkTrust({ rules: [{ name: 'odd', above: { count: 1, per: '1h', by: 'moon' }, do: 'deny' }] })).toThrow(
-    'above.by is moon: give client or all',
+    'above.by must be client or all, not moon',
   )
 })

@@ -32,8 +32,8 @@ describe('rules about resources and prompts', () => {
   it('refuse what they name, also by a detour, and nothing else', async () => {
     const client = await before({ rules: [{ name: 'no-etc', resource: 'file:///etc/*', do: 'deny' }] })
     expect(await listed(client)).toEqual(all)
-    await expect(client.readResource('file:///etc/passwd')).rejects.toThrow('Rule no-etc refuses')
-    await expect(client.readResource('file:///data/../etc/passwd')).rejects.toThrow('Rule no-etc refuses')
+    await expect(client.readResource('file:///etc/passwd')).rejects.toThrow('Rule no-etc denies')
+    await expect(client.readResource('file:///data/../etc/passwd')).rejects.toThrow('Rule no-etc denies')
     expect((await client.readResource('file:///data/a')).contents[0]).toMatchObject({ text: 'file data/a' })
     expect((await client.getPrompt('greet')).messages).toHaveLength(1)
   })
@@ -41,7 +41,7 @@ describe('rules about resources and prompts', () => {
   it('are meant too by a rule that names none of them, but not by one that asks', async () => {
     const shut = await before({ rules: [{ name: 'shut', upstream: 'bank', do: 'deny' }] })
     expect(await listed(shut)).toEqual([])
-    await expect(shut.readResource('note://1')).rejects.toThrow('Rule shut refuses')
+    await expect(shut.readResource('note://1')).rejects.toThrow('Rule shut denies')
     const asking = await before({ otherwise: 'ask', rules: [{ name: 'ask', upstream: 'bank', do: 'ask' }] })
     expect(await listed(asking)).toEqual(all)
     expect((await asking.getPrompt('greet')).messages).toHaveLength(1)
@@ -50,7 +50,7 @@ describe('rules about resources and prompts', () => {
   it('say nothing that only calls have', () => {
     const rule = { name: 'odd', resource: 'note://*' }
     for (const more of [{ do: 'ask' }, { do: 'deny', args: { a: 'b' } }, { dedupe: '30s' }])
-      expect(() => checkTrust({ rules: [{ ...rule, ...more }] })).toThrow('a resource is only allowed or denied')
+      expect(() => checkTrust({ rules: [{ ...rule, ...more }] })).toThrow('a rule for a resource can only allow or deny')
   })
 })
 

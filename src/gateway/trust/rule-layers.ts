@@ -68,19 +68,23 @@ export function callDenied({ tool, upstream }: ToolPolicy, { by, waitMs }: CallV
   const what = `${clip(tool)} of ${clip(upstream)}`
   const details = { rule: by?.name ?? 'otherwise', upstream, tool }
   if (waitMs !== undefined && waitMs > 0 && by?.do === 'hold')
-    return problem('PERMISSION_DENIED', by.message ?? `Rule ${clip(by.name)} holds calls of ${what} now`, {
+    return problem('PERMISSION_DENIED', by.message ?? `Rule ${clip(by.name)} currently holds calls of ${what}`, {
       suggestion: by.fix ?? `Try again in ${durationText(waitMs)}`,
       details,
     })
   if (waitMs !== undefined && waitMs > 0)
-    return problem('RATE_LIMIT_EXCEEDED', by?.message ?? `Rule ${clip(by?.name ?? '')} allows no more calls of ${what} now`, {
-      retryAfter: waitMs,
-      suggestion: by?.fix ?? `Try again in ${Math.ceil(waitMs / 1000)} s`,
-      details,
-    })
-  const message = by?.message ?? (by === undefined ? `No rule allows ${what}` : `Rule ${clip(by.name)} refuses ${what}`)
+    return problem(
+      'RATE_LIMIT_EXCEEDED',
+      by?.message ?? `Rule ${clip(by?.name ?? '')} allows no more calls of ${what} at this rate`,
+      {
+        retryAfter: waitMs,
+        suggestion: by?.fix ?? `Try again in ${Math.ceil(waitMs / 1000)} s`,
+        details,
+      },
+    )
+  const message = by?.message ?? (by === undefined ? `No rule allows ${what}` : `Rule ${clip(by.name)} denies ${what}`)
   return problem('PERMISSION_DENIED', message, {
-    suggestion: by?.fix ?? 'Ask whoever runs the gateway for a rule that allows it',
+    suggestion: by?.fix ?? 'Ask the operator of the gateway for a rule that allows it',
     actor: 'operator',
     details,
   })
@@ -90,6 +94,7 @@ export function callDenied({ tool, upstream }: ToolPolicy, { by, waitMs }: CallV
 
 /** A hypothetical call. */
 export interface Explaining {
+  /** The name of the upstream. */
   readonly upstream: string
   /** The tool's name at the upstream. */
   readonly tool: string
@@ -97,11 +102,13 @@ export interface Explaining {
   readonly client?: string
   /** The subject of the caller's token. */
   readonly principal?: string
+  /** The arguments of the call. Default: none. */
   readonly args?: Params
 }
 
 /** What would happen to a call. */
 export interface ExplainedCall {
+  /** The effect. `hidden`: the client does not see the tool. */
   readonly do: 'allow' | 'deny' | 'ask' | 'hidden'
   /** The rule that decides; `otherwise` where none applies, `clients` where the client does not see the tool. */
   readonly rule: string

@@ -49,7 +49,7 @@ describe('rules', () => {
       do: 'deny',
       rule: 'no-etc',
       about: ['no-etc', 'once'],
-      message: 'Rule no-etc refuses pay of bank. Pay another',
+      message: 'Rule no-etc denies pay of bank. Pay another',
       dedupe: '30s',
     })
     expect(gateway.explain({ upstream: 'bank', tool: 'read' })).toEqual({ do: 'allow', rule: 'otherwise', about: [] })
@@ -57,8 +57,8 @@ describe('rules', () => {
 
   it.each([
     [{ rules: [{ name: 'x', tol: 'pay', do: 'deny' }] }, 'rules[0]: tol is not known'],
-    [{ rules: [{ name: 'x', do: 'refuse' }] }, 'do is refuse: give allow, deny or ask'],
-    [{ rules: [{ name: 'x', tool: 'pay' }] }, 'it says nothing'],
+    [{ rules: [{ name: 'x', do: 'refuse' }] }, 'do must be allow, deny, ask, hold or coalesce, not refuse'],
+    [{ rules: [{ name: 'x', tool: 'pay' }] }, 'the rule has no effect'],
     [
       {
         rules: [
@@ -66,11 +66,11 @@ describe('rules', () => {
           { name: 'x', do: 'ask' },
         ],
       },
-      'Give each a name of its own',
+      'Give each rule its own name',
     ],
     [{ rules: [{ tool: 'pay', do: 'deny' }] }, 'rules[0]: A rule has no name'],
-    [{ pins: 'on' }, 'pins is on'],
-    [{ clients: { ci: { tool: '*' } } }, 'clients.ci.tool: "tool" is not known here'],
+    [{ pins: 'on' }, 'pins cannot be on. Use one of block, warn, off'],
+    [{ clients: { ci: { tool: '*' } } }, 'clients.ci.tool: "tool" is not a known setting'],
     [{ clients: { ci: { budget: { per: '1h' } } } }, 'either units or calls'],
     [{ auth: { tokens: { ci: 'short' } } }, 'at least 16 characters'],
     [{ auth: { issuer: 'http://example.com' } }, 'give an https URL'],
@@ -90,7 +90,7 @@ describe('what a rule asks about', () => {
     const client = await clientOf(gateway)
     await client.callTool('pay', { to: 'Ada', sum: 3 })
     const [waits] = await gateway.approvals()
-    expect(waits?.message).toContain('Shall it be called with to: Ada, sum: 3?')
+    expect(waits?.message).toContain('Allow the call with to: Ada, sum: 3?')
   })
 
   it('waits for whoever runs the gateway, who approves exactly that call once', async () => {

@@ -18,7 +18,7 @@ import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Params } from '../../jsonrpc/message.ts'
 import { Denials } from '../../policy/audit/denials.ts'
-import { GatewayAuditLog } from '../../policy/audit/gateway-audit.ts'
+import { type GatewayAuditControl, GatewayAuditLog } from '../../policy/audit/gateway-audit.ts'
 import { changedText, Launches } from '../../policy/pins/launches.ts'
 import { heldText, invisibleIn, ToolPins } from '../../policy/pins/tool-pins.ts'
 import { type CallVerdict, GatewayPolicy, oldRulesText } from '../../policy/rules/call-policy.ts'
@@ -28,7 +28,8 @@ import type { ServerOptions } from '../../server/options.ts'
 import type { Store } from '../../stores/store.ts'
 import type { GatewayOptions } from '../gateway.ts'
 import { howToApproveLaunch } from '../upstreams/entry.ts'
-import { type Approval, approvalsOf, howToApproveEntry, noticesTo } from './approvals.ts'
+import { budgetName, budgetsOf, ClientActivity, type ClientsControl } from './activity.ts'
+import { ApprovalNews, type ApprovalsControl, approvalsOf, howToApproveEntry, noticesTo } from './approvals.ts'
 import { CallWrapper } from './call-wrapper.ts'
 import { checkTrust } from './check.ts'
 import { Clients, tokenIssuer } from './clients.ts'
@@ -50,27 +51,26 @@ interface TrustParts {
   /** Starts an upstream whose launch was held. */
   relaunch(upstream: string): void
   readonly originOf: Visibility['originOf']
+  /** The names of all upstreams, in config order. */
+  upstreams(): readonly string[]
 }
 
 /** The operator's controls. */
-export interface TrustControl {
-  /** Everything that waits for an answer: calls, tool definitions and launches. */
-  approvals(): Promise<readonly Approval[]>
-  /** False where the id is unknown or already answered. `by`: who answers, for the audit log. */
-  approve(id: string, by?: string): Promise<boolean>
-  /** The same for a refusal. */
-  refuse(id: string, by?: string): Promise<boolean>
+export interface TrustControl extends ApprovalsControl, ClientsControl {
   /** What would happen to a call, and by which rule. Counts nothing and asks nobody. */
   explain(call: Explaining): ExplainedCall
   /** Reads and verifies the audit log. */
-  readonly audit: GatewayAuditLog['control']
+  readonly audit: GatewayAuditControl
 }
 
 /** The trust features as the rest of the gateway uses them. */
 export type Trust = ReturnType<typeof createTrust>
 
 /** Creates the trust features. Throws where a setting is wrong. */
-export function createTrust(options: GatewayOptions, { name, store, clock, trace, relist, relaunch, originOf }: TrustParts) {
+export function createTrust(
+  options: GatewayOptions,
+  { name, store, clock, trace, relist, relaunch, originOf, upstreams }: TrustParts,
+) {
   let settings = trustOf(options)
   checkTrust(settings)
   // Other gateways may share a store that is given.
@@ -83,7 +83,19 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
   const counts: RateCounts = shared ? new SharedCounts(store, clock, failed) : new Counts(clock)
   const ruled = (): GatewayPolicy => new GatewayPolicy(settings.rules ?? [], settings.otherwise, clock, counts)
   const visibility = new Visibility(clients, ruled(), settings.listed, originOf)
-  const notes = new GatewayAuditLog({ store, clock, audit: settings.audit, notice: tell, failed })
+  const approvalNews = new ApprovalNews()
+  const activity = new ClientActivity(clock)
+  const notes = new GatewayAuditLog({
+    store,
+    clock,
+    audit: settings.audit,
+    notice: tell,
+    failed,
+    onEntry: entry => {
+      activity.take(entry)
+      options.onAuditEntry?.(entry)
+    },
+  })
   const denials = new Denials<readonly [from: string, status: number]>({
     clock,
     most: 100,
@@ -105,7 +117,8 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
     held: (held, id) => {
       const { server, tool, why } = held
       trace('tool-held', why)
-      const message = `${heldText(held)}${settings.pins === 'warn' ? '' : ', which is hidden until somebody approves it'}`
+      const message = `${heldText(held)}${settings.pins === 'warn' ? '' : '. The tool is hidden until it is approved'}`
+      approvalNews.changed()
       tell({ kind: 'tool-held', id, message, fix: howToApproveEntry(options, id) })
       notes.note({ client: '', upstream: server, tool: tool.name, outcome: 'held', rule: 'pins', code: why.code })
     },
@@ -114,30 +127,33 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
   })
   const launches = new Launches({
     store,
+    clock,
     mode: settings.pins ?? 'block',
     approveBy: upstream => howToApproveLaunch(options, upstream),
     relaunch,
     held: ({ upstream, why, id }) => {
       trace('launch-held', why)
+      approvalNews.changed()
       tell({ kind: 'launch-held', id, message: why.message, fix: why.fix })
       notes.note({ client: '', upstream, tool: '', outcome: 'held', rule: 'pins', code: why.code })
     },
     changed: launch => {
       const { upstream, changes, why, id } = launch
       trace('launch-changed', { upstream, changes })
-      tell({ kind: 'launch-changed', id, message: changedText(launch), fix: 'If that was not you, correct the file' })
+      tell({ kind: 'launch-changed', id, message: changedText(launch), fix: 'If you did not make this change, correct the file' })
       notes.note({ client: '', upstream, tool: '', outcome: 'approved', rule: 'pins', code: why.code, by: 'file' })
     },
     ask: options.onLaunchChanged,
   })
   const waits = ({ id, tool, principal, about = {} }: WaitingCall): void => {
     const who = [about['client'], principal].filter(each => each !== undefined).join(', ')
-    const message = `A call of ${clip(tool)} by ${clip(who)} waits for a yes, by the rule ${clip(about['rule'] ?? '')}`
+    const message = `A call of ${clip(tool)} by ${clip(who)} waits for approval (rule ${clip(about['rule'] ?? '')})`
+    approvalNews.changed()
     tell({ kind: 'call-waits', id, message, fix: howToApproveEntry(options, id) })
   }
-  let face: Server | undefined
+  let served: Server | undefined
   const { events = false } = settings
-  const news = events && new UpstreamEvents(events, () => face, { store: shared ? store : undefined, clock, failed })
+  const news = events && new UpstreamEvents(events, () => served, { store: shared ? store : undefined, clock, failed })
   /** Installs the visibility layers; most gateways never need them. */
   let hide: () => void = () => {}
   const auth = authorizationOf(settings.auth, fixed)
@@ -151,8 +167,10 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
     toldOld = text
   }
   const control: TrustControl = {
-    ...approvalsOf({ pins, launches, notes, confirmations: () => face?.confirmations }),
+    ...approvalsOf({ store, shared, news: approvalNews, pins, launches, notes, confirmations: () => served?.confirmations }),
     explain: call => explain(visibility, call),
+    clients: () => activity.list(clients, upstreams()),
+    budgets: () => budgetsOf(clients, served),
     audit: notes.control,
   }
   return {
@@ -174,7 +192,7 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
     news: news || undefined,
     /** Connects to the server face, once it exists. */
     attach: (server: Server): void => {
-      face = server
+      served = server
       tellOldRules()
       server.engine.inFlight.keepsAll = true
       hide = () => {
@@ -183,9 +201,8 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
         server.engine.extend({ layers: visibilityLayers(visibility) })
       }
       if (visibility.limits) hide()
-      const audited = settings.audit !== false
-      if (audited) server.engine.onFail.add((exchange, error) => calls.failed(exchange, error))
-      const layers = [...(audited ? [calls.layer] : []), decideLayer(visibility, decided), readingLayer(visibility)]
+      server.engine.onFail.add((exchange, error) => calls.failed(exchange, error))
+      const layers = [calls.layer, decideLayer(visibility, decided), readingLayer(visibility)]
       server.engine.extend({
         layers,
         ...(provenance && { capabilities: revision => extensionCapability(revision, provenanceExtension) }),
@@ -226,12 +243,12 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
       // Also without tokens: other kinds of auth only change with a restart.
       const revoked = fixed.take(next.auth !== undefined && 'tokens' in next.auth ? next.auth.tokens : {})
       const isRevoked = ({ issuer, subject = '' }: Principal): boolean => issuer === tokenIssuer && revoked.has(subject)
-      shutOut = principal => isRevoked(principal) || clients.isStranger({ principal, carrier: 'http' })
+      shutOut = principal => isRevoked(principal) || clients.isUnknownClient({ principal, carrier: 'http' })
       auth?.disconnect(shutOut)
     },
     /** Stops calls that the current settings no longer allow. Returns the same check for parked calls. */
     withdraw: (): ((first: Exchange) => boolean) => {
-      for (const exchange of face === undefined ? [] : activeExchanges(face.engine)) {
+      for (const exchange of served === undefined ? [] : activeExchanges(served.engine)) {
         const why = withdrawnFrom(visibility, exchange)
         if (why !== undefined) stopCall(exchange, why)
       }
@@ -260,7 +277,7 @@ function serverOptionsOf(clients: Clients): Pick<ServerOptions, 'cost'> {
   const none: readonly SharedQuota[] = []
   const quotasFor = (caller: Caller): readonly SharedQuota[] => {
     const { name, budgets } = clients.of(caller) ?? { name: '', budgets: [] }
-    return budgets.length === 0 ? none : budgets.map((budget, i) => ({ ...budget, name: `${name}.${i}` }))
+    return budgets.length === 0 ? none : budgets.map((budget, i) => ({ ...budget, name: budgetName(name, i) }))
   }
   return { cost: { quotasFor } }
 }

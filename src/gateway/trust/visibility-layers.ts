@@ -16,7 +16,7 @@ import type { Visibility } from './visibility.ts'
 
 /** All layers; installed only where some caller does not see everything. */
 export function visibilityLayers(visibility: Visibility): readonly Layer[] {
-  return [strangerLayer(visibility.clients), listLayer(visibility), hiddenLayer(visibility), listenLayer(visibility)]
+  return [unknownClientLayer(visibility.clients), listLayer(visibility), hiddenLayer(visibility), listenLayer(visibility)]
 }
 
 type ListFacts = readonly [member: string, named: string, kind: RequestTarget[0]]
@@ -123,12 +123,17 @@ function watched(visibility: Visibility, { params, caller }: Exchange): Params {
 /** The error for a target that does not exist. */
 export function targetAbsent(aim: RequestTarget | undefined): McpError {
   const [kind, name] = aim ?? ['tool', '']
-  if (kind === 'tool') return new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list names those there are`)
+  if (kind === 'tool')
+    return new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list lists the available tools`)
   if (kind === 'prompt')
-    return new McpError('unknown-prompt', `There is no prompt "${clip(name)}"; prompts/list names those there are`)
-  return new McpError('resource-not-found', `There is no resource "${clip(name)}"; resources/list names those there are`, {
-    data: { uri: clip(name) },
-  })
+    return new McpError('unknown-prompt', `There is no prompt "${clip(name)}"; prompts/list lists the available prompts`)
+  return new McpError(
+    'resource-not-found',
+    `There is no resource "${clip(name)}"; resources/list lists the available resources`,
+    {
+      data: { uri: clip(name) },
+    },
+  )
 }
 
 // Callers that are none of the configured clients: their lists are empty and other requests are refused.
@@ -146,10 +151,10 @@ const open: ReadonlySet<string> = new Set([
 ])
 
 /** Refuses callers that are none of the configured clients. */
-function strangerLayer(clients: Clients): Layer {
+function unknownClientLayer(clients: Clients): Layer {
   return {
     stage: 'enter',
-    when: ({ caller, route: { method }, id }) => id !== undefined && clients.isStranger(caller) && !open.has(method.name),
+    when: ({ caller, route: { method }, id }) => id !== undefined && clients.isUnknownClient(caller) && !open.has(method.name),
     run: ({ caller }) => {
       throw unknownClient(clients, caller)
     },
@@ -161,10 +166,10 @@ function unknownClient(clients: Clients, caller: Caller): Problem {
   const name = clients.nameOf(caller)
   const why =
     caller.principal === undefined
-      ? `you come without a token, and this gateway has no client "${name}"`
-      : 'your token is valid, but it belongs to none of the clients that this gateway serves'
-  return problem('PERMISSION_DENIED', `The request is refused: ${why}`, {
-    suggestion: 'Ask whoever runs the gateway to add you to its clients',
+      ? `it has no token, and this gateway has no client "${name}"`
+      : 'its token is valid, but the gateway has no client for it'
+  return problem('PERMISSION_DENIED', `The request was refused: ${why}`, {
+    suggestion: 'Ask the operator of the gateway to add you to its clients',
     actor: 'operator',
     details: { client: name },
   })

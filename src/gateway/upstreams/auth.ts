@@ -20,38 +20,90 @@ import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord, picked } from '../../jsonrpc/message.ts'
 
-/** How the gateway authenticates at one upstream. Plain data, as in a config file. */
+/**
+ * How the gateway authenticates at one upstream. Plain data, as in a config file.
+ * @atLeastOne signIn clientId
+ * @atMostOne clientSecret clientSecretFile privateKey privateKeyFile
+ */
 export interface UpstreamAuth {
-  /** A person signs in once, and the gateway renews the tokens. Otherwise the gateway authenticates as itself. */
+  /**
+   * Whether a person signs in once, after which the gateway renews the tokens. Otherwise the gateway authenticates as itself, with a
+   * client id and a secret or key.
+   * @default false
+   */
   readonly signIn?: boolean
-  /** The client id at the authorization server. With `signIn` the gateway can register itself. */
+  /**
+   * The client id at the authorization server. With `signIn` the gateway can register itself instead.
+   * @minLength 1
+   */
   readonly clientId?: string
+  /**
+   * The client secret. Use a variable instead of writing it into the file.
+   * @minLength 1
+   * @example ${CLIENT_SECRET}
+   */
   readonly clientSecret?: string
-  /** The file that holds the secret; read whenever it is needed. */
+  /**
+   * The file that holds the client secret; it is read whenever the secret is needed.
+   * @minLength 1
+   */
   readonly clientSecretFile?: string
-  /** Signs assertions instead of a secret: PKCS #8 in PEM. */
+  /**
+   * The private key that signs assertions instead of a secret: PKCS #8 in PEM.
+   * @minLength 1
+   */
   readonly privateKey?: string
-  /** The file that holds the private key. */
+  /**
+   * The file that holds the private key; it is read whenever the key is needed.
+   * @minLength 1
+   * @example keys/crm.pem
+   */
   readonly privateKeyFile?: string
-  /** The algorithm of the private key. Default ES256. */
-  readonly algorithm?: SigningAlgorithm
-  /** The id of the private key, where the authorization server knows several. */
+  /**
+   * The algorithm of the private key.
+   * @default ES256
+   */
+  readonly algorithm?: (typeof algorithms)[number]
+  /**
+   * The id of the private key, if the authorization server knows several.
+   * @minLength 1
+   */
   readonly keyId?: string
-  /** With `signIn`: the https URL of a client metadata document. */
+  /**
+   * With `signIn`: the https URL of a client metadata document.
+   * @minLength 1
+   */
   readonly clientMetadataUrl?: string
-  /** Scopes to request beside those that the upstream names. */
+  /**
+   * Scopes to request in addition to those that the upstream names.
+   * @default []
+   * @minLength 1
+   */
   readonly scopes?: readonly string[]
-  /** The expected authorization server; any other is refused. Default: the first one that the upstream names. */
+  /**
+   * The authorization server that the secret is for; any other is refused. By default the first one that the upstream names.
+   * @minLength 1
+   */
   readonly issuer?: string
-  /** The expected token endpoint; a different one in the metadata is refused. */
+  /**
+   * The expected token endpoint; a different one in the metadata is refused. By default that of the metadata.
+   * @pattern ^[a-zA-Z][a-zA-Z0-9+.-]*:
+   */
   readonly tokenEndpoint?: string
-  /** Private address ranges in which authorization servers may be: `10.1.0.0/16`. */
+  /**
+   * Private address ranges in which authorization servers may be. By default none.
+   * @minLength 1
+   * @example ["10.1.0.0/16"]
+   */
   readonly allow?: readonly string[]
-  /** Requires DPoP-bound tokens, which only this gateway can use. */
+  /**
+   * Whether to require DPoP-bound tokens, which only this gateway can use.
+   * @default false
+   */
   readonly dpop?: boolean
 }
 
-/** `sign-in` is short for `{ signIn: true }`. */
+/** Credentials for an upstream. `sign-in` is short for `{ signIn: true }`. */
 export type UpstreamAuthOption = 'sign-in' | UpstreamAuth
 
 /** The option in its long form. */
@@ -83,20 +135,20 @@ const kinds: Readonly<Record<keyof UpstreamAuth, 'text' | 'texts' | 'flag'>> = {
   allow: 'texts',
   dpop: 'flag',
 }
-const remedies = { text: 'Give a text', texts: 'Give a list of texts', flag: 'Write true or false' } as const
+const remedies = { text: 'Use a string', texts: 'Use a list of strings', flag: 'Use true or false' } as const
 /** Members of which at most one may be given. */
 const keys = ['clientSecret', 'clientSecretFile', 'privateKey', 'privateKeyFile'] as const
-const algorithms: readonly string[] = ['ES256', 'ES384', 'ES512', 'RS256', 'PS256', 'EdDSA'] satisfies SigningAlgorithm[]
-const ways = 'Write auth: sign-in, or auth: { clientId, clientSecret } with the secret in a variable of the environment'
+const algorithms = ['ES256', 'ES384', 'ES512', 'RS256', 'PS256', 'EdDSA'] as const satisfies readonly SigningAlgorithm[]
+const ways = 'Write auth: sign-in, or auth: { clientId, clientSecret } with the secret in an environment variable'
 
 /** All mistakes in an `auth` value; empty where there are none. `address`: the upstream's URL, where it has one. */
 export function authFaults(value: unknown, address: string | undefined): readonly AuthFault[] {
   if (address === undefined)
-    return [{ message: 'auth is for servers with a url', fix: 'Give a command its credentials by env, and leave auth out' }]
+    return [{ message: 'auth is only for servers with a url', fix: 'Pass the credentials of a command in env, and remove auth' }]
   if (!carriesCredentials(new URL(address.replace(/^ws/i, 'http'))))
-    return [{ message: 'auth would send credentials by plain http, where anybody could read them', fix: 'Use its https address' }]
+    return [{ message: 'auth would send credentials unencrypted over http', fix: 'Use the https address of the server' }]
   if (value === 'sign-in') return []
-  if (!isRecord(value)) return [{ message: `auth is ${clip(JSON.stringify(value))}`, fix: ways }]
+  if (!isRecord(value)) return [{ message: `auth cannot be ${clip(JSON.stringify(value))}`, fix: ways }]
   const shape = Object.entries(value).flatMap(([name, member]) => memberFault(name, member))
   return shape.length > 0 ? shape : meaningFaults(value)
 }
@@ -104,15 +156,15 @@ export function authFaults(value: unknown, address: string | undefined): readonl
 /** A member that is unknown or has the wrong type. */
 function memberFault(member: string, value: unknown): readonly AuthFault[] {
   const kind = Object.hasOwn(kinds, member) ? kinds[member as keyof UpstreamAuth] : undefined
-  const message = `auth has no member ${quoted(member)}`
-  if (kind === undefined) return [{ member, message, fix: `There are ${Object.keys(kinds).join(', ')}` }]
+  const message = `auth has no setting ${quoted(member)}`
+  if (kind === undefined) return [{ member, message, fix: `Use ${Object.keys(kinds).join(', ')}` }]
   const isText = (text: unknown): boolean => typeof text === 'string' && text !== ''
   const fits = {
     text: isText(value),
     texts: Array.isArray(value) && value.every(isText),
     flag: typeof value === 'boolean',
   }[kind]
-  return fits ? [] : [{ member, message: `auth.${member} is not what it must be`, fix: remedies[kind] }]
+  return fits ? [] : [{ member, message: `auth.${member} is not valid`, fix: remedies[kind] }]
 }
 
 /** Members that contradict each other or are missing. */
@@ -120,17 +172,29 @@ function meaningFaults(auth: UpstreamAuth): readonly AuthFault[] {
   const given = keys.filter(name => auth[name] !== undefined)
   const { signIn = false, clientId, algorithm, clientMetadataUrl, tokenEndpoint } = auth
   if (given.length > 1)
-    return [{ member: given[1] as string, message: `auth has ${given.join(' and ')}`, fix: 'Give one of them' }]
-  if (algorithm !== undefined && !algorithms.includes(algorithm))
-    return [{ member: 'algorithm', message: 'auth.algorithm is not known', fix: `Give one of ${algorithms.join(', ')}` }]
+    return [
+      {
+        member: given[1] as string,
+        message: `auth has ${given.join(' and ')}, which cannot be combined`,
+        fix: 'Keep one of them',
+      },
+    ]
+  if (algorithm !== undefined && !algorithms.some(known => known === algorithm))
+    return [{ member: 'algorithm', message: 'auth.algorithm is not supported', fix: `Use one of ${algorithms.join(', ')}` }]
   if (tokenEndpoint !== undefined && !URL.canParse(tokenEndpoint))
-    return [{ member: 'tokenEndpoint', message: 'auth.tokenEndpoint is no address', fix: 'Write it in full: https://…' }]
+    return [{ member: 'tokenEndpoint', message: 'auth.tokenEndpoint is not a URL', fix: 'Write it in full: https://…' }]
   if (!signIn && (clientId === undefined || given.length === 0))
-    return [{ message: 'auth says not who the gateway is', fix: ways }]
+    return [{ message: 'auth has no credentials of the gateway', fix: ways }]
   if (signIn && given[0]?.startsWith('privateKey') === true)
-    return [{ member: given[0], message: 'A sign-in goes with a secret, or none', fix: 'Give clientSecret, or leave it out' }]
+    return [
+      {
+        member: given[0],
+        message: 'signIn cannot be combined with a private key',
+        fix: 'Use clientSecret or clientSecretFile, or remove the private key',
+      },
+    ]
   if (!signIn && clientMetadataUrl !== undefined)
-    return [{ member: 'clientMetadataUrl', message: 'clientMetadataUrl is for a sign-in', fix: 'Add signIn: true' }]
+    return [{ member: 'clientMetadataUrl', message: 'clientMetadataUrl needs signIn', fix: 'Add signIn: true' }]
   return []
 }
 
@@ -161,7 +225,7 @@ export class CredentialsNeeded extends Error {
 /** A sign-in is needed, and nobody is there. */
 class SignInNeeded extends AuthorizationError {
   constructor() {
-    super('browser', 'it asks for a sign-in, and here is nobody who could')
+    super('browser', 'it requires a sign-in, and no user is present to sign in')
   }
 }
 
@@ -221,8 +285,8 @@ export function credentialsWhy(upstream: string, reason: unknown): Why | undefin
   if (!(reason instanceof ConnectionError)) return undefined
   if (reason.cause instanceof CredentialsNeeded) return reason.cause.why
   if (reason.status !== 401) return undefined
-  const fix = 'Give its entry auth: sign-in, auth: { clientId, clientSecret } or headers'
-  return why('SIGN_IN_NEEDED', 'upstream.auth', `The server ${quoted(upstream)} wants to know who calls (HTTP 401)`, fix)
+  const fix = 'Add auth: sign-in, auth: { clientId, clientSecret } or headers to its entry'
+  return why('SIGN_IN_NEEDED', 'upstream.auth', `The server ${quoted(upstream)} requires authentication (HTTP 401)`, fix)
 }
 
 /** The codes that `credentialsWhy` returns. */
@@ -234,7 +298,7 @@ async function contentOf(file: string | undefined): Promise<string | undefined> 
   try {
     return (await readFile(file, 'utf8')).trim()
   } catch {
-    throw new AuthorizationError('options', `the file ${quoted(file)} cannot be read`)
+    throw new AuthorizationError('options', `the file ${quoted(file)} does not exist or is not readable`)
   }
 }
 
@@ -251,18 +315,18 @@ function refused(upstream: string, { rule, code, message }: AuthorizationError):
   const of = (what: string, told: string, fix: string): Why =>
     why(what, 'upstream.auth', `The server ${quoted(upstream)} ${told}: ${clip(message, 400)}`, fix)
   if (rule === 'scope') {
-    const fix = 'Give scopes in auth of its entry, or let the gateway have them at the authorization server'
-    return of('SCOPE_MISSING', 'does not let the gateway do this', fix)
+    const fix = 'Set scopes in auth of its entry, or grant them to the gateway at the authorization server'
+    return of('SCOPE_MISSING', 'does not permit the gateway to do this', fix)
   }
   if (rule === 'issuer-mismatch') {
-    const fix = 'Ask its operator. If the change is right, set issuer, or tokenEndpoint, in auth of its entry'
-    return of('CREDENTIALS_REFUSED', 'asks for credentials that belong elsewhere', fix)
+    const fix = 'Ask the operator of the server. If the change is correct, set issuer or tokenEndpoint in auth of its entry'
+    return of('CREDENTIALS_REFUSED', 'requests credentials for a different authorization server', fix)
   }
   const isFinal = code !== undefined || ownRules.has(rule)
   const fix = isFinal
     ? 'Correct auth in its entry'
-    : 'It is tried again by itself; correct auth in its entry if that does not help'
-  return of('CREDENTIALS_REFUSED', 'cannot be shown who the gateway is', fix)
+    : 'The gateway retries automatically. If the error persists, correct auth in its entry'
+  return of('CREDENTIALS_REFUSED', 'cannot be used, because authentication failed', fix)
 }
 
 /** Credentials that are loaded when the upstream first asks for them. */

@@ -13,6 +13,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import type { GatewayOptions } from '../gateway.ts'
 import { authFaults, authOf, type CredentialsParts, credentialsFor, type UpstreamAuthOption } from './auth.ts'
 
+/** A server with more settings than what to connect to. */
 type Detailed = Exclude<ServerOption, Opening>
 
 /** What to connect to, alone or with more settings. */
@@ -50,14 +51,22 @@ export function upstreamEntry(name: string, option: GatewayServer, { credentials
   return {
     entry: auth === undefined || !isDetailed ? entry : withAuth(entry, auth, address, credentials),
     address,
+    /** How it is reached; undefined where a program hands over the connection. */
+    carrier: carrierOf(target),
     /** The prefix of its names, if any. */
     prefix:
       typeof prefix === 'string' ? prefix : prefix === true || (names === 'prefixed' && prefix !== false) ? name : undefined,
     /** Whether a changed command or address is held for approval. */
     pinned: pinLaunch !== false,
     /** Takes lines of standard error. */
-    voice: voiceOf(option, clock, line => stderr?.(name, line)),
+    writeStderr: stderrWriterOf(option, clock, line => stderr?.(name, line)),
   }
+}
+
+function carrierOf(target: unknown): 'stdio' | 'http' | 'websocket' | undefined {
+  if (isRecord(target) && 'command' in target) return 'stdio'
+  if (typeof target !== 'string' && !(target instanceof URL)) return undefined
+  return /^wss?:/i.test(String(target)) ? 'websocket' : 'http'
 }
 
 /** The entry with credentials. Throws the first mistake in `auth`. */
@@ -81,14 +90,14 @@ function word(text: string): string {
 
 /** How the operator approves the launch of an upstream. */
 export function howToApproveLaunch({ config, store = 'memory:' }: GatewayOptions, upstream: string): string {
-  if (config === undefined) return 'Look at it in approvals(), and approve it by its id'
+  if (config === undefined) return 'Check it in approvals(), and approve it by its id'
   const fix = store === 'memory:' ? 'restart the gateway' : `vivarium gateway ${word(config)} --approve ${word(upstream)}`
-  return `Look at its entry. If that is as you want it: ${fix}`
+  return `Check its entry in the config. If it is correct: ${fix}`
 }
 
 /** Token storage and sign-in instructions for credentials. */
 export function credentialsParts({ config, tokens }: GatewayOptions): CredentialsParts {
-  let kept = tokens
+  let stored = tokens
   const known = new Map<string, Binding>()
   return {
     // One binding per upstream URL, client id, issuer and token endpoint.
@@ -100,14 +109,14 @@ export function credentialsParts({ config, tokens }: GatewayOptions): Credential
       return binding
     },
     tokens: () => {
-      kept ??= userStorage(process.env)
-      return kept
+      stored ??= userStorage(process.env)
+      return stored
     },
     signInBy: (upstream, { href, origin, pathname, search }) => {
       if (config !== undefined) return `Sign in: vivarium gateway ${word(config)} --sign-in ${word(upstream)}`
       // The query of a URL may contain a key, so it is not repeated.
       if (tokens === undefined) return `Sign in: vivarium list ${search === '' ? word(href) : `${origin}${pathname}?…`}`
-      return 'Sign in with oauth() of vivarium/client and the storage that is the option tokens'
+      return 'Sign in with oauth() of vivarium/client and the storage in the option tokens'
     },
   }
 }
@@ -125,13 +134,13 @@ const mostChars = 1_000
 const silentMs = 1_000
 
 /** Returns a function that filters the lines of one server. */
-function voiceOf(option: GatewayServer, clock: Clock, tell: (line: string) => void): (line: string) => void {
+function stderrWriterOf(option: GatewayServer, clock: Clock, tell: (line: string) => void): (line: string) => void {
   const lines = createBuckets({ ...lineRate, clock })
   const chars = createBuckets({ ...charRate, clock })
   const secrets = secretsOf(option)
   let left = 0
   const count = (): void => {
-    tell(`… ${left} lines left out`)
+    tell(`… ${left} lines omitted`)
     left = 0
   }
   return line => {

@@ -75,7 +75,7 @@ export async function readOffer(
     try {
       const all = await read()
       const fit = all.filter(item => isNamed(item, key))
-      if (fit.length < all.length) unread.push({ list: name, said: `${all.length - fit.length} have no ${String(key)}` })
+      if (fit.length < all.length) unread.push({ list: name, said: `${all.length - fit.length} without ${String(key)}` })
       return fit
     } catch (error) {
       failed(name, error)
@@ -161,12 +161,20 @@ export function omittedFrom(upstream: string, { unread, direct }: Offer): readon
     why(
       'LIST_NOT_READ',
       'gateway.lists',
-      `The ${list} of ${quoted(upstream)} could not all be listed, and what is not known of them is not offered: ${said}`,
-      'Correct it at its server, or raise connect.limits of its entry where a limit was reached; everything else of it is offered',
+      `Listing the ${list} of ${quoted(upstream)} failed in part, and the missing ones are not offered: ${said}`,
+      'Correct it at its server, or raise connect.limits of its entry if a limit was reached. Everything else of the server is offered',
     ),
   )
   if (direct.length === 0) return lists
   const named = direct.map(id => clip(id)).join(', ')
-  const fix = 'Whoever needs them connects to it directly; its tools, resources and prompts are offered'
-  return [...lists, why('NOT_CARRIED', 'gateway.extensions', `Of ${quoted(upstream)} does not cross the gateway: ${named}`, fix)]
+  const fix = 'Clients that need them must connect to the server directly. Its tools, resources and prompts are offered'
+  return [
+    ...lists,
+    why(
+      'NOT_CARRIED',
+      'gateway.extensions',
+      `The gateway does not forward these extensions of ${quoted(upstream)}: ${named}`,
+      fix,
+    ),
+  ]
 }

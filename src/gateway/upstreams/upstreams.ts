@@ -149,7 +149,7 @@ export class Upstreams {
       // The pins report held tools themselves.
       heldBack: () => {},
       note: (kind, server, outcome, why, detail) => this.#note(server, why, { kind, server, outcome, why, detail }),
-      stderr: port.stderr && ((server, line) => this.#planned.get(server)?.voice(line)),
+      stderr: port.stderr && ((server, line) => this.#planned.get(server)?.writeStderr(line)),
       explain: ({ name }, reason) => (reason instanceof LaunchHeldError ? reason.why : credentialsWhy(name, reason)),
       mostMs: ({ name }, reason) => {
         if (reason instanceof LaunchHeldError || credentialsWhy(name, reason) !== undefined) return besideMs
@@ -244,6 +244,11 @@ export class Upstreams {
   /** The connection of an upstream, where it is connected. */
   client(name: string): Client | undefined {
     return this.#servers.get(name)?.client
+  }
+
+  /** How it is reached. */
+  carrier(name: string): Planned['carrier'] {
+    return this.#planned.get(name)?.carrier
   }
 
   /** The prefix of its names. */

@@ -133,15 +133,15 @@ function prefixOf(server: string): string {
 function refusedPublish(channelId: string, error: McpError): Why {
   const message = `The answer was not published in ${clip(channelId)}: ${clip(error.message, 300)}`
   if (error.kind !== 'feature-set-disabled')
-    return why('PUBLISH_REFUSED', 'channels.publish', message, 'Look at what the server says of it')
+    return why('PUBLISH_REFUSED', 'channels.publish', message, 'Check the error of the server, and publish the answer again')
   const fix = 'Enable a feature set of the server that uses channels.publish'
   return why('PUBLISH_NOT_ALLOWED', 'channels.publish', message, fix)
 }
 
 /** Why an answer is too old. */
 function tooOld(channelId: string): Why {
-  const message = `The answer was not published in ${clip(channelId)}: its server was not there for a day`
-  return why('PUBLISH_TOO_LATE', 'channels.publish', message, 'Bring the server up, and answer anew')
+  const message = `The answer was not published in ${clip(channelId)}: its server was not connected for a day`
+  return why('PUBLISH_TOO_LATE', 'channels.publish', message, 'Start the server, and send a new answer')
 }
 
 // Ambient messages: what people say in a channel to nobody in particular. They wake no turn and are shown to the model with the next
@@ -202,8 +202,8 @@ export class AmbientMessages {
 /** The newest messages within the limits, in their order. */
 function newest(events: readonly PushEvent[]): PushEvent[] {
   let characters = 0
-  const kept = events.slice(-mostMessages).toReversed()
-  return kept
+  const stored = events.slice(-mostMessages).toReversed()
+  return stored
     .filter(event => {
       characters += JSON.stringify(event.content).length
       return characters <= mostCharacters

@@ -60,7 +60,7 @@ export class ChannelSignals {
 
   /** Cancels what is under way. */
   async close(): Promise<void> {
-    this.#stop.abort(new Error('The host is being closed'))
+    this.#stop.abort(new Error('The host is closing'))
     await Promise.all([...this.#telling.values()].flatMap(some => [...some]))
   }
 
@@ -91,7 +91,7 @@ export class ChannelSignals {
       if (answer === undefined) return
       const ms = clock.now() - began
       if (answer.acknowledged) note({ outcome: 'success', rule: policy.ruleOfSet(server, event.featureSet), ms })
-      else note({ outcome: 'failure', why: unshown(channelId, answer.reason ?? 'it does not say why'), ms })
+      else note({ outcome: 'failure', why: unshown(channelId, answer.reason ?? 'it gives no reason'), ms })
     } catch (error) {
       if (this.#stop.signal.aborted) return
       note({ outcome: 'failure', why: unshown(channelId, messageOf(error)), ms: clock.now() - began })
@@ -199,6 +199,6 @@ function aboutOf(server: string, { featureSet, eventId, channel }: PushEvent) {
 
 /** Why an acknowledgement was not shown. */
 function unshown(channelId: string, reason: string): Why {
-  const message = `The server did not show in ${clip(channelId)} that a message was taken in: ${clip(reason, 300)}`
-  return why('ACKNOWLEDGE_REFUSED', 'channels.acknowledge', message, 'Nothing needs to be done: the message was taken in')
+  const message = `The server did not show the acknowledgement of a message in ${clip(channelId)}: ${clip(reason, 300)}`
+  return why('ACKNOWLEDGE_REFUSED', 'channels.acknowledge', message, 'No action is needed: the message was accepted')
 }

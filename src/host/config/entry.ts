@@ -4,6 +4,17 @@ import { nearest, quoted, type Why, why } from '../../core/suggestion.ts'
 import { setUses, usesUnder } from '../../features/live/dialects/messages.ts'
 import type { ScopeLists } from '../../features/live/scopes/messages.ts'
 import type { Placed } from './read.ts'
+import {
+  httpNames,
+  type KeysOf,
+  liveKeys,
+  longestMs,
+  serverKeys,
+  stdioNames,
+  type Text,
+  type WrittenLive,
+  type WrittenServer,
+} from './written.ts'
 
 /** The `live` member of an entry: settings for MCP Live. Names may be patterns: `memory.*`. */
 export interface LiveSection {
@@ -21,16 +32,21 @@ export interface LiveSection {
 
 /** One server of a config file, in the same shape for every program's spelling. */
 export interface ServerEntry {
+  /** The name of the server. */
   readonly name: string
+  /** What to connect to: a command or a URL. */
   readonly target: Command | string
+  /** Headers of every request over HTTP. */
   readonly headers?: Readonly<Record<string, string>>
   /** Timeout of each call, in milliseconds. */
   readonly timeoutMs?: number
   /** Timeout of the start, in milliseconds. */
   readonly startTimeoutMs?: number
+  /** Whether the entry is disabled, so that the server is not connected. */
   readonly disabled: boolean
   /** Tools that may be called without asking. */
   readonly autoApprove: readonly string[]
+  /** Settings for MCP Live. */
   readonly live: LiveSection
   /** Names of the server's events that go to the inbox. */
   readonly events?: readonly string[]
@@ -47,14 +63,8 @@ interface EntryFault {
   readonly why: Why
 }
 
-const liveMembers: readonly string[] = ['enable', 'disable', 'scopes', 'uses', 'tools'] satisfies (keyof LiveSection)[]
-
 /** The members of an entry, in all spellings. */
-export const entryMembers: ReadonlySet<string> = new Set(
-  'command args env cwd envFile type transport transportType url serverUrl httpUrl headers disabled timeout startTimeout autoApprove alwaysAllow live events'.split(
-    ' ',
-  ),
-)
+export const entryMembers: ReadonlySet<string> = new Set(serverKeys)
 
 /**
  * Reads one entry. `around`: values of variables; without it texts stay as written and no file is read. `envFile` reads a file of
@@ -67,8 +77,15 @@ export function readEntry(
   envFile: EnvFile,
 ): ServerEntry | readonly EntryFault[] {
   if (placed.members === undefined)
-    return [fault(placed, 'config.entry', `The server ${quoted(name)} is no object`, 'Write { "command": … } or { "url": … }')]
-  const reader = new Reader(name, placed, around)
+    return [
+      fault(
+        placed,
+        'config.entry',
+        `The entry of the server ${quoted(name)} must be an object`,
+        'Write { "command": … } or { "url": … }',
+      ),
+    ]
+  const reader = new Reader<WrittenServer>(name, placed, around)
   const target = targetOf(reader, envFile)
   const entry = {
     name,
@@ -95,36 +112,37 @@ export function readEntry(
   }
 }
 
-/** Transport names for a command. */
-const stdioNames = ['stdio']
-/** Transport names for a URL. */
-const httpNames = ['http', 'https', 'sse', 'streamable-http', 'streamablehttp', 'streamable_http', 'ws', 'wss', 'websocket']
-
 /** The command or URL of an entry. Where both are given, the transport name decides, otherwise the URL. */
-function targetOf(reader: Reader, envFile: EnvFile) {
+function targetOf(reader: Reader<WrittenServer>, envFile: EnvFile) {
   const kind = (reader.text('type') ?? reader.text('transport') ?? reader.text('transportType'))?.toLowerCase()
   const url = reader.text('httpUrl') ?? reader.text('url') ?? reader.text('serverUrl')
   const command = reader.text('command')
   // A variable that could not be expanded is reported already; the member is not missing.
   if (reader.faults.length > 0) return undefined
-  if (kind !== undefined && !stdioNames.includes(kind) && !httpNames.includes(kind))
-    return reader.refuse('type', 'config.transport', `knows no transport ${quoted(kind)}`, 'Write stdio, http, sse or websocket')
-  const wantsUrl = kind === undefined ? url !== undefined : httpNames.includes(kind)
+  const isHttp = httpNames.some(name => name === kind)
+  if (kind !== undefined && !stdioNames.some(name => name === kind) && !isHttp)
+    return reader.refuse(
+      'type',
+      'config.transport',
+      `has the unknown transport ${quoted(kind)}`,
+      'Write stdio, http, sse or websocket',
+    )
+  const wantsUrl = kind === undefined ? url !== undefined : isHttp
   if (wantsUrl) return url === undefined ? reader.refuse('type', 'config.url', 'has no url', 'Add "url"') : addressOf(reader, url)
   if (command === undefined || command === '')
     return reader.refuse('command', 'config.target', 'has neither a command nor a url', 'Add "command" or "url"')
   return commandOf(reader, command, envFile)
 }
 
-function addressOf(reader: Reader, url: string): string | undefined {
+function addressOf(reader: Reader<WrittenServer>, url: string): string | undefined {
   // Unexpanded variables cannot be checked yet.
   if (reader.keeps && url.includes('${')) return url
   if (URL.canParse(url) && /^(https?|wss?):$/.test(new URL(url).protocol)) return url
-  return reader.refuse('url', 'config.url', 'has a url that is no http, https, ws or wss address', 'Write it in full: https://…')
+  return reader.refuse('url', 'config.url', 'has a url that is not an http, https, ws or wss URL', 'Write it in full: https://…')
 }
 
 /** A command with its arguments and environment; `env` takes precedence over `envFile`. */
-function commandOf(reader: Reader, command: string, envFile: EnvFile): Command | undefined {
+function commandOf(reader: Reader<WrittenServer>, command: string, envFile: EnvFile): Command | undefined {
   const path = reader.text('envFile')
   let given: Record<string, string> = {}
   try {
@@ -132,7 +150,7 @@ function commandOf(reader: Reader, command: string, envFile: EnvFile): Command |
     given = Object.fromEntries(Object.entries(read).filter((pair): pair is [string, string] => pair[1] !== undefined))
   } catch {
     const fix = 'Correct the path, or write the variables in "env"'
-    reader.refuse('envFile', 'config.envFile', 'names a file that cannot be read', fix)
+    reader.refuse('envFile', 'config.envFile', 'has an envFile that does not exist or is not readable', fix)
   }
   const [args, env, cwd] = [reader.list('args'), reader.texts('env'), reader.text('cwd')]
   if (reader.faults.length > 0) return undefined
@@ -140,14 +158,14 @@ function commandOf(reader: Reader, command: string, envFile: EnvFile): Command |
 }
 
 /** Reads the `live` member. */
-function liveOf(reader: Reader): LiveSection {
+function liveOf(reader: Reader<WrittenServer>): LiveSection {
   const section = reader.within('live')
   if (section === undefined) return {}
   // A misspelled member would otherwise be ignored silently.
-  for (const name of section.names().filter(each => !liveMembers.includes(each))) {
-    const [meant] = nearest(name, liveMembers)
-    const fix = meant === undefined ? `Write some of ${liveMembers.join(', ')}` : `Write ${quoted(meant)}`
-    section.refuse(name, 'config.live', `has ${quoted(`live.${name}`)}, which is not known`, fix)
+  for (const name of section.names().filter(each => !liveKeys.some(key => key === each))) {
+    const [meant] = nearest(name, liveKeys)
+    const fix = meant === undefined ? `Use ${liveKeys.join(', ')}` : `Write ${quoted(meant)}`
+    section.refuse(name, 'config.live', `has the unknown setting ${quoted(`live.${name}`)}`, fix)
   }
   const [enable, disable, tools] = [section.list('enable'), section.list('disable'), section.texts('tools')]
   const [scopes, uses] = [scopesOf(section), usesOf(section)]
@@ -161,22 +179,22 @@ function liveOf(reader: Reader): LiveSection {
 }
 
 /** Reads additional uses and checks their names. */
-function usesOf(section: Reader): Readonly<Record<string, readonly string[]>> | undefined {
+function usesOf(section: Reader<WrittenLive>): Readonly<Record<string, readonly string[]>> | undefined {
   const sets = section.within('uses')
   if (sets === undefined) return undefined
   return Object.fromEntries(
     sets.names().map(set => {
       const uses = sets.list(set) ?? []
-      const stranger = uses.find(use => usesUnder(use).length === 0)
-      if (stranger !== undefined)
-        sets.refuse(set, 'config.uses', `knows no use ${quoted(stranger)}`, `Write some of ${setUses.join(', ')}`)
+      const unknownMember = uses.find(use => usesUnder(use).length === 0)
+      if (unknownMember !== undefined)
+        sets.refuse(set, 'config.uses', `has the unknown use ${quoted(unknownMember)}`, `Use ${setUses.join(', ')}`)
       return [set, uses]
     }),
   )
 }
 
 /** Reads scope lists by feature set. */
-function scopesOf(section: Reader): Readonly<Record<string, ScopeLists>> | undefined {
+function scopesOf(section: Reader<WrittenLive>): Readonly<Record<string, ScopeLists>> | undefined {
   const sets = section.within('scopes')
   if (sets === undefined) return undefined
   return Object.fromEntries(
@@ -194,7 +212,7 @@ function fault({ line }: { readonly line: number }, rule: string, message: strin
 }
 
 /** Reads members of one object, expands their variables, and collects mistakes. */
-class Reader {
+class Reader<Shape> {
   readonly faults: EntryFault[]
   readonly #name: string
   readonly #placed: Placed
@@ -216,36 +234,36 @@ class Reader {
     return [...(this.#placed.members?.keys() ?? [])]
   }
 
-  text(key: string): string | undefined {
+  text(key: KeysOf<Shape, Text>): string | undefined {
     const at = this.#at(key)
     return at === undefined ? undefined : this.#expanded(at, key)
   }
 
-  flag(key: string): boolean | undefined {
+  flag(key: KeysOf<Shape, boolean>): boolean | undefined {
     const read = ({ value }: Placed) => (typeof value === 'boolean' ? value : undefined)
-    return this.#member(key, read, 'neither true nor false', 'Write true or false')
+    return this.#member(key, read, 'not true or false', 'Write true or false')
   }
 
-  number(key: string): number | undefined {
-    const read = ({ value }: Placed) => (typeof value === 'number' && value > 0 && value <= 86_400_000 ? value : undefined)
-    return this.#member(key, read, 'no number of milliseconds', 'Write a number above 0')
+  number(key: KeysOf<Shape, number>): number | undefined {
+    const read = ({ value }: Placed) => (typeof value === 'number' && value > 0 && value <= longestMs ? value : undefined)
+    return this.#member(key, read, 'not a number of milliseconds', 'Write a number above 0')
   }
 
-  list(key: string): readonly string[] | undefined {
+  list(key: KeysOf<Shape, readonly Text[]>): readonly string[] | undefined {
     const read = ({ items }: Placed) => items?.map(item => this.#expanded(item, key) ?? '')
-    return this.#member(key, read, 'no list', 'Write ["…"]')
+    return this.#member(key, read, 'not a list of strings', 'Write ["…"]')
   }
 
-  texts(key: string): Readonly<Record<string, string>> | undefined {
+  texts(key: KeysOf<Shape, Readonly<Record<string, Text>>>): Readonly<Record<string, string>> | undefined {
     const read = ({ members }: Placed) =>
       members && Object.fromEntries([...members].map(([name, item]) => [name, this.#expanded(item, `${key}.${name}`) ?? '']))
-    return this.#member(key, read, 'no object', 'Write { "name": "value" }')
+    return this.#member(key, read, 'not an object', 'Write { "name": "value" }')
   }
 
   /** A reader for a nested object, which collects into the same faults. */
-  within(key: string): Reader | undefined {
-    const read = (at: Placed) => at.members && new Reader(this.#name, at, this.#around, this.faults)
-    return this.#member(key, read, 'no object', 'Write { … }')
+  within<Key extends KeysOf<Shape, object>>(key: Key): Reader<NonNullable<Shape[Key]>> | undefined {
+    const read = (at: Placed) => at.members && new Reader<NonNullable<Shape[Key]>>(this.#name, at, this.#around, this.faults)
+    return this.#member(key, read, 'not an object', 'Write { … }')
   }
 
   /** A member as `read` gives it; a mistake where that gives nothing. */
@@ -270,7 +288,12 @@ class Reader {
   #expanded(at: Placed, field: string): string | undefined {
     if (typeof at.value !== 'string' && typeof at.value !== 'number' && typeof at.value !== 'boolean') {
       this.faults.push(
-        fault(at, 'config.shape', `The server ${quoted(this.#name)} has no text at ${quoted(field)}`, 'Write a text'),
+        fault(
+          at,
+          'config.shape',
+          `The server ${quoted(this.#name)} has a value at ${quoted(field)} that is not a string`,
+          'Write a string',
+        ),
       )
       return undefined
     }
@@ -280,7 +303,7 @@ class Reader {
     const { message, ...said } = expanded.why
     this.faults.push({
       line: at.line,
-      why: { ...said, message: `${message}, which ${quoted(field)} of the server ${quoted(this.#name)} needs` },
+      why: { ...said, message: `${message}, but ${quoted(field)} of the server ${quoted(this.#name)} uses it` },
     })
     return undefined
   }
@@ -327,21 +350,26 @@ function variableOf(inner: string, { env, folder, home }: ConfigEnvironment): st
     return why(
       'INPUT_UNSUPPORTED',
       'config.inputs',
-      `\${${inner}} asks the user of an editor, and here is none`,
-      `Write a variable of the environment instead, such as \${API_KEY}`,
+      `\${${inner}} needs an editor that asks the user, which this host does not do`,
+      `Use an environment variable instead, such as \${API_KEY}`,
     )
   const [, name, fallback] = variable.exec(inner) ?? []
   if (name === undefined)
     return why(
       'VARIABLE_UNKNOWN',
       'config.variables',
-      `${quoted(`\${${inner}}`)} is no variable`,
-      `Write \${NAME}, \${NAME:-default} or \${env:NAME}`,
+      `${quoted(`\${${inner}}`)} is not a valid variable`,
+      `Use \${NAME}, \${NAME:-default} or \${env:NAME}`,
     )
   const value = Object.hasOwn(env, name) ? env[name] : undefined
   if (value !== undefined && (value !== '' || fallback === undefined)) return value
   return (
     fallback ??
-    why('VARIABLE_MISSING', 'config.variables', `The variable ${name} is not set`, `Set ${name}, or write \${${name}:-default}`)
+    why(
+      'VARIABLE_MISSING',
+      'config.variables',
+      `The variable ${name} is not set`,
+      `Set ${name}, or write \${${name}:-default} in the config`,
+    )
   )
 }

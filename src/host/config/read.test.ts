@@ -88,8 +88,8 @@ describe('mistakes', () => {
     expect([...servers.keys()]).toEqual(['fine'])
     expect(refused.get('broken')).toMatchObject({ code: 'VARIABLE_MISSING' })
     expect(faults.map(faultText)).toEqual([
-      '/project/.mcp.json:4: The variable NONE is not set, which "env.KEY" of the server "broken" needs (config.variables). ' +
-        `Set NONE, or write \${NONE:-default}`,
+      '/project/.mcp.json:4: The variable NONE is not set, but "env.KEY" of the server "broken" uses it (config.variables). ' +
+        `Set NONE, or write \${NONE:-default} in the config`,
     ])
   })
 
@@ -128,7 +128,7 @@ describe('mistakes', () => {
 
   test('a name that is almost right is told', async () => {
     const { faults } = await read('{\n "mcpservers": {} }')
-    expect(faults).toMatchObject([{ line: 2, why: { fix: 'Write "mcpServers" in the place of "mcpservers"' } }])
+    expect(faults).toMatchObject([{ line: 2, why: { fix: 'Write "mcpServers" instead of "mcpservers"' } }])
   })
 
   test('inputs are refused in clear words', async () => {

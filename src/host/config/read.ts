@@ -10,15 +10,19 @@ import { type ConfigEnvironment, readEntry, type ServerEntry } from './entry.ts'
 
 /** A mistake in a file: its place, the rule and the fix. */
 export interface ConfigFault {
+  /** The file. */
   readonly file: string
+  /** The line, counted from 1. */
   readonly line: number
   /** The server; absent where the mistake concerns the whole file. */
   readonly server?: string
+  /** What is wrong, the rule and the fix. */
   readonly why: Why
 }
 
 /** A server that can be connected. */
 export interface ConfiguredServer extends ServerEntry {
+  /** The line of its entry, counted from 1. */
   readonly line: number
   /** Changes when the server has to be reconnected. */
   readonly digest: string
@@ -26,15 +30,19 @@ export interface ConfiguredServer extends ServerEntry {
 
 /** A config file that was read: its servers and its mistakes. */
 export interface HostConfig {
+  /** The file. */
   readonly file: string
+  /** The servers that can be connected, by name. */
   readonly servers: ReadonlyMap<string, ConfiguredServer>
   /** Servers that cannot be used, with their first mistake. */
   readonly refused: ReadonlyMap<string, Why>
+  /** All mistakes, in the order of the file. */
   readonly faults: readonly ConfigFault[]
   /** False: the file cannot be read at all, so nothing is known of any server. */
   readonly readable: boolean
 }
 
+/** Options of `readConfig`. */
 interface ReadConfigOptions {
   /** Where variables come from. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>
@@ -54,8 +62,8 @@ const mostChars = 1024 * 1024
 /** Reads the text of a config file: YAML by the file's extension, otherwise JSON. */
 export async function readConfig(text: string, file: string, options: ReadConfigOptions = {}): Promise<HostConfig> {
   if (text.length <= mostChars) return readParsed(await parseConfig(text, file), file, options)
-  const message = `The file is longer than ${mostChars} characters`
-  const said = why('CONFIG_INVALID', 'config.size', message, 'Keep only the servers in it')
+  const message = `The file is longer than ${mostChars} characters (the limit)`
+  const said = why('CONFIG_INVALID', 'config.size', message, 'Remove everything but the servers')
   return { file, servers: new Map(), refused: new Map(), faults: [{ file, line: 1, why: said }], readable: false }
 }
 
@@ -82,9 +90,10 @@ export async function readParsed(
     faults.push({ file, line, ...(server !== undefined && { server }), why: why('CONFIG_INVALID', rule, message, fix) })
   }
   const kind = /\.ya?ml$/i.test(file) ? 'YAML' : 'JSON'
-  for (const { line, message } of syntax) wrong(line, 'config.syntax', `The file is no ${kind}: ${message}`, 'Correct this line')
+  for (const { line, message } of syntax)
+    wrong(line, 'config.syntax', `The file is not valid ${kind}: ${message}`, 'Correct this line')
   if (syntax.length > 0 || root?.members === undefined) {
-    if (syntax.length === 0) wrong(1, 'config.syntax', 'The file is no object', 'Write { "mcpServers": { … } }')
+    if (syntax.length === 0) wrong(1, 'config.syntax', 'The file does not contain an object', 'Write { "mcpServers": { … } }')
     return { file, servers: new Map(), refused: new Map(), faults, readable: false }
   }
   const listed = entriesOf(root, wrong)
@@ -115,22 +124,34 @@ function entriesOf(root: Placed, wrong: Wrong): ReadonlyMap<string, Placed> {
   const shapes = ['mcpServers', 'servers'].filter(shape => root.members?.has(shape))
   if (shapes.length === 0) {
     const [meant] = [...(root.members ?? [])].filter(([name]) => /^(mcp)?[-_]?servers?$/i.test(name))
-    const fix = meant === undefined ? 'Write { "mcpServers": { … } }' : `Write "mcpServers" in the place of ${quoted(meant[0])}`
-    wrong(meant?.[1].line ?? root.line, 'config.servers', 'The file names no servers', fix)
+    const fix = meant === undefined ? 'Write { "mcpServers": { … } }' : `Write "mcpServers" instead of ${quoted(meant[0])}`
+    wrong(meant?.[1].line ?? root.line, 'config.servers', 'The file has no servers', fix)
   }
   for (const shape of shapes) {
     const at = root.members?.get(shape)
     if (at?.members === undefined) {
-      wrong(at?.line ?? 1, 'config.servers', `${quoted(shape)} is no object`, 'Write { "name": { "command": … } }')
+      wrong(at?.line ?? 1, 'config.servers', `${quoted(shape)} must be an object`, 'Write { "name": { "command": … } }')
       continue
     }
     for (const [name, placed] of at.members) {
       if (name === '' || name.length > 128)
-        wrong(placed.line, 'config.name', 'A server needs a name of 1 to 128 characters', 'Give it another name')
+        wrong(placed.line, 'config.name', 'The name of a server must have 1 to 128 characters', 'Rename the server')
       else if (found.has(name))
-        wrong(placed.line, 'config.name', `The server ${quoted(name)} stands in both lists`, 'Remove one of them', name)
+        wrong(
+          placed.line,
+          'config.name',
+          `The server ${quoted(name)} is in both "mcpServers" and "servers"`,
+          'Remove one of them',
+          name,
+        )
       else if (found.size >= mostServers)
-        wrong(placed.line, 'config.servers', `There are more than ${mostServers} servers`, 'Remove some', name)
+        wrong(
+          placed.line,
+          'config.servers',
+          `The file has more than ${mostServers} servers (the limit)`,
+          'Remove some of them',
+          name,
+        )
       else found.set(name, placed)
     }
   }
@@ -139,8 +160,8 @@ function entriesOf(root: Placed, wrong: Wrong): ReadonlyMap<string, Placed> {
     wrong(
       inputs.line,
       'config.inputs',
-      'Inputs are asked of the user by an editor; this host does not ask for them',
-      `Write variables of the environment instead, such as \${API_KEY}`,
+      'inputs need an editor that asks the user, which this host does not do',
+      `Use environment variables instead, such as \${API_KEY}`,
     )
   return found
 }
@@ -204,7 +225,7 @@ function placed(node: Node, lineAt: (offset: number) => number, faults: SyntaxFa
     const [key, value] = children
     if (typeof key?.value !== 'string' || value === undefined) continue
     if (members.has(key.value))
-      faults.push({ line: lineAt(offset), message: `the name ${JSON.stringify(key.value)} stands twice` })
+      faults.push({ line: lineAt(offset), message: `the name ${JSON.stringify(key.value)} is used twice` })
     members.set(key.value, placed(value, lineAt, faults))
   }
   // `fromEntries` creates own members, so that a name like `__proto__` is harmless.

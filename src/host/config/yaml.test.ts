@@ -27,7 +27,7 @@ test('a mistake, a name that stands twice and an alias are told by their line', 
   expect(readYaml('a: &x 1\nb: *x').faults).toMatchObject([{ line: 2, message: expect.stringContaining('*x') }])
   expect(readYaml('a: [').faults.length).toBeGreaterThan(0)
   const { faults, readable } = await readConfig('', '/x.yml')
-  expect([readable, faults[0]?.why.message]).toEqual([false, 'The file is no YAML: it is empty'])
+  expect([readable, faults[0]?.why.message]).toEqual([false, 'The file is not valid YAML: it is empty'])
 })
 
 test('whatever JSON there is, YAML reads the same value', () => {

@@ -31,7 +31,7 @@ function placed(node: unknown, lineAt: LineAt, faults: SyntaxFault[]): Placed {
   if (isScalar(node)) return { line: lineAt(node.range?.[0]), value: node.value }
   if (!isAlias(node)) return { line: 1, value: null }
   const line = lineAt(node.range?.[0])
-  faults.push({ line, message: `the alias *${node.source} is not taken; write its value out` })
+  faults.push({ line, message: `the alias *${node.source} is not supported. Write its value instead` })
   return { line, value: null }
 }
 
@@ -42,7 +42,7 @@ function mapOf(node: YAMLMap, lineAt: LineAt, faults: SyntaxFault[]): Placed {
   for (const { key, value } of node.items) {
     const name = isScalar(key) ? String(key.value) : undefined
     const at = isScalar(key) ? lineAt(key.range?.[0]) : line
-    if (name === undefined) faults.push({ line: at, message: 'a name that is no text' })
+    if (name === undefined) faults.push({ line: at, message: 'a name is not a string' })
     else members.set(name, value === null ? { line: at, value: null } : { ...placed(value, lineAt, faults), line: at })
   }
   return { line, members, value: Object.fromEntries([...members].map(([name, { value }]) => [name, value])) }

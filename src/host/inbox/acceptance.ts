@@ -10,7 +10,8 @@ import { type Why, why } from '../../core/suggestion.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { SetAdmission } from '../../policy/feature-sets/set-consent.ts'
-import type { Asked, Verdict } from '../../policy/rules/rule.ts'
+import type { Asked } from '../../policy/rules/rule.ts'
+import type { Verdict } from '../../policy/rules/verdict.ts'
 import { add, type Entry, type Op, put } from '../../stores/store.ts'
 import { Groups, type Item } from './event-queues.ts'
 import type { InboxContext } from './inbox-context.ts'
@@ -23,7 +24,7 @@ interface Coming {
   readonly event: PushEvent
   readonly digest: string
   /** Its reserved place in a queue, where this process runs the server's events. */
-  readonly seat: Item | undefined
+  readonly reserved: Item | undefined
   readonly seq: string
   readonly lane: string
   /** How it is admitted; read at once, because another program may connect under the name before it is stored. */
@@ -73,17 +74,17 @@ export class Acceptance {
     if (refusal !== undefined) return this.#unlessSeen({ server, event, admitted }, refusal)
     const [seq, lane] = [this.#context.nextSeq(), this.#laneOf(server, event)]
     // The order is that of the calls, however long each takes from here.
-    const seat = this.#context.opened ? this.#context.lanes.reserve(server, lane, seq) : undefined
-    const coming: Coming = { server, event, digest: eventDigest(event), seat, seq, lane, admitted }
+    const reserved = this.#context.opened ? this.#context.lanes.reserve(server, lane, seq) : undefined
+    const coming: Coming = { server, event, digest: eventDigest(event), reserved, seq, lane, admitted }
     try {
       return await this.#decide(coming, ruled)
     } catch (error) {
       // The write may have succeeded despite the error, so the queue is read again.
-      this.#context.failed(server, 'An event could not be written', error)
+      this.#context.failed(server, 'Writing an event failed', error)
       this.#later(server)
       throw error
     } finally {
-      if (seat?.state === 'coming') this.#context.lanes.release(server, lane, seat)
+      if (reserved?.state === 'coming') this.#context.lanes.release(server, lane, reserved)
     }
   }
 
@@ -126,7 +127,7 @@ export class Acceptance {
       const outcome = await this.#context.store.commit(this.#steps(coming, todo, text, before))
       if (outcome.ok) {
         this.#remember(recentKey(server, event, admitted), { inferenceId: todo.inferenceId, digest })
-        this.#shelve(coming, outcome.results[1]?.version ?? 0, todo)
+        this.#enqueue(coming, outcome.results[1]?.version ?? 0, todo)
         if (held !== undefined) this.#context.told(server, held, { ...aboutOf(event, todo), outcome: 'held' })
         return { accepted: true, inferenceId: todo.inferenceId }
       }
@@ -178,21 +179,21 @@ export class Acceptance {
   }
 
   /** Puts the event into its queue, where this process runs it. */
-  #shelve({ server, seat, seq, lane }: Coming, version: number, todo: Todo): void {
+  #enqueue({ server, reserved, seq, lane }: Coming, version: number, todo: Todo): void {
     const { owners, opened, lanes } = this.#context
     if (!owners.owns(server)) {
       if (opened) this.#later(server)
       return
     }
-    if (seat?.state === 'coming' && todo.lane === lane) return this.#context.place(server, seq, version, todo, [], seat)
-    if (seat?.state === 'coming') lanes.release(server, lane, seat)
+    if (reserved?.state === 'coming' && todo.lane === lane) return this.#context.place(server, seq, version, todo, [], reserved)
+    if (reserved?.state === 'coming') lanes.release(server, lane, reserved)
     if (!lanes.has(server, seq)) this.#context.place(server, seq, version, todo)
   }
 
   /** Reads the queue again in the background. */
   #later(server: string): void {
     const reading = this.#context.owners.owns(server) ? this.#context.load(server) : this.#context.own(server)
-    reading.catch(error => this.#context.failed(server, 'What waits could not be read', error))
+    reading.catch(error => this.#context.failed(server, 'Reading the queue failed', error))
   }
 
   /** The queue of an event: by option, channel, origin or feature set. */
@@ -207,18 +208,19 @@ export class Acceptance {
   #tooMuch(server: string): PushAnswer | undefined {
     const now = this.#context.clock.now()
     const full = this.#full.get(server) ?? 0
-    if (full > now) return tooMany(full - now, 'inbox.waiting', 'Its queue is full')
+    if (full > now) return tooMany(full - now, 'inbox.waiting', 'The queue of the server is full')
     const wait = this.#rates.take(server)
-    if (wait > 0) return tooMany(wait, 'inbox.rate', `It sends more than ${this.#rates.perSecond} events a second`)
+    if (wait > 0)
+      return tooMany(wait, 'inbox.rate', `The server sends more than ${this.#rates.perSecond} events per second (the limit)`)
     return this.#gate.isFull(server)
-      ? tooMany(fullMs, 'inbox.gate', 'Its events come faster than they can be written')
+      ? tooMany(fullMs, 'inbox.gate', 'Events of the server arrive faster than the store can write them')
       : undefined
   }
 
   #queueFull(server: string): PushAnswer {
     this.#full.set(server, this.#context.clock.now() + fullMs)
     const { waiting } = this.#context.settings
-    return tooMany(1_000, 'inbox.waiting', `${waiting} of its events wait already`)
+    return tooMany(1_000, 'inbox.waiting', `${waiting} events of the server wait in the queue (the limit)`)
   }
 
   /** The earlier answer of a repeated event, otherwise the refusal. */
@@ -242,8 +244,8 @@ export class Acceptance {
   }
 
   #conflict(server: string, event: PushEvent, seen: Known): PushAnswer {
-    const message = `Event ${clip(event.eventId)} of ${clip(server)} came again with another body; the first one counts`
-    const conflict = why('EVENT_CONFLICT', 'inbox.dedupe', message, 'Give each occurrence an eventId of its own')
+    const message = `Event ${clip(event.eventId)} of ${clip(server)} arrived again with a different body. Only the first one is processed`
+    const conflict = why('EVENT_CONFLICT', 'inbox.dedupe', message, 'Use a new eventId for each event')
     this.#context.told(server, conflict, { ...aboutOf(event, seen), outcome: 'dropped' })
     // Accepting it would claim that this body will be processed.
     return refused('conflict', conflict)
@@ -292,7 +294,7 @@ export function askedOf(server: string, { featureSet, eventId, tags, origin, con
 /** Server names are part of keys, so they are short; they come from the host's configuration. */
 function checkServer(server: string): void {
   if (server === '' || server.length > 100 || !server.isWellFormed())
-    throw new TypeError(`${clip(server)} is no name of a server: give 1 to 100 characters`)
+    throw new TypeError(`"${clip(server)}" is not a valid server name. Use 1 to 100 characters`)
 }
 
 function refused(reason: string, data: Why, retryAfterMs?: number): PushAnswer {
@@ -305,7 +307,12 @@ function tooMany(waitMs: number, rule: string, message: string): PushAnswer {
 }
 
 function tooLarge(bytes: number): Why {
-  return why('EVENT_TOO_LARGE', 'inbox.bytes', `An event takes at most ${bytes} bytes`, 'Send a link to what is large')
+  return why(
+    'EVENT_TOO_LARGE',
+    'inbox.bytes',
+    `The event is larger than ${bytes} bytes (the limit)`,
+    'Send a link to large content instead',
+  )
 }
 
 // The gate: bounds concurrent writes per server; more of them wait, and beyond that are refused, so that no server fills the store's queue.

@@ -58,9 +58,9 @@ export class InboxContext {
     return seqText(this.#last, this.runners.id)
   }
 
-  /** Puts a stored event into its lane. `seat`: its reserved place, if any. */
-  place(server: string, seq: string, version: number, todo: Todo, attempts: readonly Attempt[] = [], seat?: Item): void {
-    const item = seat ?? this.lanes.reserve(server, todo.lane, seq)
+  /** Puts a stored event into its lane. `reserved`: its reserved place, if any. */
+  place(server: string, seq: string, version: number, todo: Todo, attempts: readonly Attempt[] = [], reserved?: Item): void {
+    const item = reserved ?? this.lanes.reserve(server, todo.lane, seq)
     Object.assign(item, { version, attempts, notBefore: todo.notBefore ?? 0, todo })
     this.#held++
     if (this.#held > held) this.#lighten(item, todo)
@@ -152,14 +152,14 @@ export class InboxContext {
 
   /** Reports a failure of the store. */
   failed(server: string, what: string, error: unknown): void {
-    const fix = 'Look at the store; what was accepted is kept and tried again'
+    const fix = 'Check the store. Accepted events are kept and retried'
     this.told(server, why('INBOX_STORE', 'inbox', `${what}: ${clip(messageOf(error))}`, fix), { outcome: 'dropped' })
   }
 }
 
 function absent(server: string): Why {
-  const message = `Events of ${clip(server)} wait: it is not in the config, or switched off`
-  return why('SERVER_ABSENT', 'inbox.server', message, 'Put it into the config again; then they run')
+  const message = `Events of ${clip(server)} wait, because the server is not in the config or is disabled`
+  return why('SERVER_ABSENT', 'inbox.server', message, 'Add or enable the server in the config. The events then run')
 }
 
 /** A running attempt that is read from the store was cut off by the end of its process. */
@@ -222,7 +222,7 @@ interface Visit {
 
 const remembered = 10_000
 /** Visits per server; older ones are forgotten. */
-const visitsKept = 100
+const mostVisits = 100
 
 /** Tracks which event caused which, so that servers cannot wake each other without end. */
 export class Chains {
@@ -236,7 +236,7 @@ export class Chains {
 
   constructor({ depth = 8, window = '1s', pause = '10s' }: ChainOptions, clock: Clock) {
     if (!Number.isSafeInteger(depth) || depth < 1)
-      throw new TypeError(`inbox.chain.depth is ${depth}: give a whole number from 1`)
+      throw new TypeError(`inbox.chain.depth must be a whole number of at least 1, not ${depth}`)
     this.depth = depth
     this.#windowMs = toMilliseconds(window, 'inbox.chain.window')
     this.pauseMs = toMilliseconds(pause, 'inbox.chain.pause')
@@ -256,7 +256,7 @@ export class Chains {
     const visit: Visit = { turn: this.#turns.get(inferenceId) ?? usersTurn, ended: undefined }
     const visits = this.#fresh(server)
     visits.push(visit)
-    this.#visits.set(server, visits.slice(-visitsKept))
+    this.#visits.set(server, visits.slice(-mostVisits))
     return () => {
       visit.ended = this.#clock.now()
     }
@@ -279,11 +279,16 @@ export class Chains {
     const what = `Event ${quoted(eventId)} of ${clip(server)}`
     const rule = `inbox.chain.depth ${this.depth}`
     if (told) {
-      const message = `${what} is number ${depth} of events that each came of the one before`
-      return why('CHAIN_TOO_DEEP', rule, message, 'Let the server not answer its own events, or raise inbox.chain.depth')
+      const message = `${what} is number ${depth} in a chain of events, each caused by the one before. The limit is ${this.depth}`
+      return why(
+        'CHAIN_TOO_DEEP',
+        rule,
+        message,
+        'Correct the server so that it does not react to its own events, or raise inbox.chain.depth',
+      )
     }
-    const message = `${what} seems to be number ${depth} of events that each came of the one before: it waits ${durationText(this.pauseMs)}`
-    const fix = 'Let the server say origin.inferenceId where it knows what an event came of, or raise inbox.chain.depth'
+    const message = `${what} is probably number ${depth} in a chain of events, each caused by the one before (limit ${this.depth}). It is delayed by ${durationText(this.pauseMs)}`
+    const fix = 'Correct the server so that it sends origin.inferenceId with the cause of an event, or raise inbox.chain.depth'
     return why('CHAIN_TOO_DEEP', rule, message, fix)
   }
 

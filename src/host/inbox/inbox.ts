@@ -39,8 +39,16 @@ export class Inbox {
    * Runs waiting and new events at least once each; exactly once where the turn is committed with `done`. `writesBegin`: the run writes
    * `begin` itself, before anything else, so that both share a commit.
    */
-  async open(run: InboxRun, { writesBegin = false }: { readonly writesBegin?: boolean } = {}): Promise<void> {
-    if (this.#context.opened) throw new Error('The inbox is open already')
+  async open(
+    run: InboxRun,
+    {
+      writesBegin = false,
+    }: {
+      /** Whether the run writes `begin` itself. Default false. */
+      readonly writesBegin?: boolean
+    } = {},
+  ): Promise<void> {
+    if (this.#context.opened) throw new Error('The inbox is already open')
     this.#context.opened = true
     this.#runs = new Runs(this.#context, run, writesBegin)
     const held = this.#context.runners.hold()
@@ -50,7 +58,7 @@ export class Inbox {
     this.#plan()
   }
 
-  /** Starts no further runs, aborts running ones and waits for them for a while; then other processes continue at once. */
+  /** Stops: starts no further runs, aborts running ones and waits briefly for them. Other processes then continue at once. */
   async close(): Promise<void> {
     if (!this.#context.opened) return
     this.#timer?.()
@@ -60,7 +68,9 @@ export class Inbox {
     this.#context.opened = false
     for (const server of this.#context.owners.servers) this.#context.forget(server)
     // Where the store is unreachable, others notice by the lease.
-    await this.#context.owners.letGo().catch(error => this.#context.failed('', 'Servers could not be handed over', error))
+    await this.#context.owners
+      .letGo()
+      .catch(error => this.#context.failed('', 'Releasing the servers for other processes failed', error))
     this.#context.runners.release()
     this.#context.runners.close()
   }
@@ -161,7 +171,7 @@ export class Inbox {
   #plan(): void {
     const look = (): void => {
       this.#lookAround()
-        .catch(error => this.#context.failed('', 'What other processes do could not be read', error))
+        .catch(error => this.#context.failed('', 'Reading the state of other processes failed', error))
         .finally(() => {
           if (this.#context.opened) this.#plan()
         })

@@ -23,7 +23,12 @@ export interface InboxOptions {
   /** Waiting events per server. Default 10,000. */
   readonly waiting?: number
   /** Events per server: each second, and at once. Default 500 and 1,000. */
-  readonly rate?: { readonly perSecond: number; readonly burst: number }
+  readonly rate?: {
+    /** Events per second and server. Default 500. */
+    readonly perSecond: number
+    /** Events per server at once. Default 1,000. */
+    readonly burst: number
+  }
   /** Limits for chains of events in which each is caused by the turn of the previous one. */
   readonly chain?: ChainOptions
   /** The largest event as JSON, in bytes. Default 1 MiB. */
@@ -33,7 +38,12 @@ export interface InboxOptions {
   /** Process ends during a run after which an event is dead. Default 20. */
   readonly interruptions?: number
   /** The delay after the first failure, doubled each time, and the longest. Default 1 s and 5 minutes. */
-  readonly backoff?: { readonly first: Duration; readonly longest: Duration }
+  readonly backoff?: {
+    /** The delay after the first failure. Default 1 s. */
+    readonly first: Duration
+    /** The longest delay. Default 5 minutes. */
+    readonly longest: Duration
+  }
   /** The longest run. Default 10 minutes. */
   readonly runTime?: Duration
   /** How long a finished event is remembered. Default 7 days. */
@@ -78,6 +88,7 @@ export interface InboxNote {
 
 /** One run: usually of one event, after coalescing of several. */
 export interface InboxEntry {
+  /** The server that sent the event. */
   readonly server: string
   /** The first event, in the order of acceptance. */
   readonly event: PushEvent
@@ -85,6 +96,7 @@ export interface InboxEntry {
   readonly events: readonly PushEvent[]
   /** Other servers whose events caused these, or may have. */
   readonly through: readonly string[]
+  /** The id of the inference that the run starts. */
   readonly inferenceId: string
   /** Counted from 1. */
   readonly attempt: number
@@ -111,9 +123,11 @@ export type InboxRun = (entry: InboxEntry, signal: AbortSignal) => Promise<void>
 
 /** What is known of an event. */
 export interface InboxRecord extends Pick<SeenEvent, 'eventId' | 'featureSet' | 'inferenceId' | 'state' | 'at'> {
+  /** The server that sent the event. */
   readonly server: string
   /** The start of its text, for lists; empty where it was not kept. */
   readonly preview: string
+  /** All attempts, oldest first. */
   readonly attempts: readonly Attempt[]
   /** Why it was refused, is dead, or waits. */
   readonly why?: Why

@@ -19,6 +19,7 @@ export interface Attempt {
   readonly by: string
   /** `held`: it could not run yet and waits. */
   readonly outcome: 'running' | 'done' | 'failed' | 'interrupted' | 'held'
+  /** Why it failed. */
   readonly error?: string
 }
 
@@ -29,6 +30,7 @@ export type InboxState = 'waiting' | 'done' | 'refused' | 'dead'
 export interface SeenEvent extends Pick<PushEvent, 'eventId' | 'featureSet'>, Pick<Todo, 'inferenceId' | 'digest' | 'at'> {
   /** Its place in the order. */
   readonly seq: string
+  /** The state of the event. */
   readonly state: InboxState
   /** The start of its text. */
   readonly preview?: string
@@ -43,6 +45,7 @@ export interface SeenEvent extends Pick<PushEvent, 'eventId' | 'featureSet'>, Pi
 /** The record of an event in its queue. */
 export interface Todo {
   readonly event: PushEvent
+  /** The id of the inference that the event starts. */
   readonly inferenceId: string
   /** Digest of its body: another body under the same id is a conflict. */
   readonly digest: string
@@ -154,5 +157,5 @@ function read<T>(text: string, fits: (value: Record<string, unknown>) => boolean
 
 /** The error for records of another program. */
 function unreadable(): Error {
-  return new Error('The inbox cannot be read: was it written by another program?')
+  return new Error('A record of the inbox is not valid. Another program may have written it')
 }

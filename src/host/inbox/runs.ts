@@ -18,7 +18,7 @@ interface Work {
 /** The events of one run. */
 interface Batch {
   readonly server: string
-  readonly works: readonly [Work, ...Work[]]
+  readonly jobs: readonly [Work, ...Work[]]
   /** Fails a commit if this process no longer owns the server. */
   readonly fence: Op
 }
@@ -43,7 +43,7 @@ export class Runs {
 
   /** Aborts running events. */
   end(): void {
-    this.#ending.abort(new Error('The inbox is being closed'))
+    this.#ending.abort(new Error('The inbox is closing'))
   }
 
   /** Runs a batch: dead after too many interruptions, otherwise permission, approval, budget, then the attempt. */
@@ -52,9 +52,9 @@ export class Runs {
     try {
       const batch = await this.#batch(server, items)
       if (batch === undefined) return
-      const [{ todo, item }] = batch.works
+      const [{ todo, item }] = batch.jobs
       if (item.attempts.filter(({ outcome }) => outcome === 'interrupted').length >= this.#context.settings.interruptions)
-        await this.#bury(batch, 'The process ended amid each attempt', item.attempts)
+        await this.#bury(batch, 'the process ended during each attempt', item.attempts)
       else {
         let permitted = await this.#permitted(batch)
         // Checked again after the question, because rules may change while it is open.
@@ -63,7 +63,7 @@ export class Runs {
         if (permitted !== undefined) await this.#unlessWithheld(permitted)
       }
     } catch (error) {
-      this.#context.failed(server, 'An event could not be run', error)
+      this.#context.failed(server, 'Running an event failed', error)
       this.#rest(items)
     }
   }
@@ -75,28 +75,28 @@ export class Runs {
 
   /** The batch, without items that are done or no longer ours. */
   async #batch(server: string, items: readonly Item[]): Promise<Batch | undefined> {
-    const works: Work[] = []
+    const jobs: Work[] = []
     for (const item of items) {
       const todo = await this.#context.body(server, item)
       if (todo === undefined) this.#context.gone(item)
-      else works.push({ item, todo })
+      else jobs.push({ item, todo })
     }
-    const [first, ...rest] = works
+    const [first, ...rest] = jobs
     const fence = this.#context.owners.fence(server)
     if (fence === undefined) for (const item of items) this.#context.gone(item)
-    return first === undefined || fence === undefined ? undefined : { server, works: [first, ...rest], fence }
+    return first === undefined || fence === undefined ? undefined : { server, jobs: [first, ...rest], fence }
   }
 
   /** Refuses events that have been forbidden since they were accepted; the others of the batch go on. */
   async #permitted(batch: Batch): Promise<Batch | undefined> {
-    const works: Work[] = []
-    for (const work of batch.works) {
+    const jobs: Work[] = []
+    for (const work of batch.jobs) {
       const said = await this.#forbidden(batch.server, work.todo)
-      if (said === undefined) works.push(work)
-      else await this.#refuse({ ...batch, works: [work] }, said)
+      if (said === undefined) jobs.push(work)
+      else await this.#refuse({ ...batch, jobs: [work] }, said)
     }
-    const [first, ...rest] = works
-    return first === undefined ? undefined : { ...batch, works: [first, ...rest] }
+    const [first, ...rest] = jobs
+    return first === undefined ? undefined : { ...batch, jobs: [first, ...rest] }
   }
 
   /** Why an event may not run any more. A rate limit does not count: the event was admitted. */
@@ -115,7 +115,7 @@ export class Runs {
   /** Asks for approval. A refusal ends the events. */
   async #approved(batch: Batch): Promise<boolean> {
     const { policy } = this.#context.options
-    const asked = askedOf(batch.server, batch.works[0].todo.event)
+    const asked = askedOf(batch.server, batch.jobs[0].todo.event)
     const verdict = await policy?.decide(asked)
     if (policy === undefined || verdict === undefined || verdict.do === 'allow' || verdict.do === 'coalesce') return true
     const answer = verdict.do === 'ask' ? await policy.approve(asked, verdict) : { yes: false, why: verdict.why }
@@ -126,10 +126,10 @@ export class Runs {
 
   /** Runs the batch, or holds it where a budget is exhausted. */
   async #unlessWithheld(batch: Batch): Promise<void> {
-    const { featureSet } = batch.works[0].todo.event
+    const { featureSet } = batch.jobs[0].todo.event
     const said = await this.#context.options.withheld?.(batch.server, featureSet)
     if (said === undefined) await this.#attempt(batch)
-    else await this.#hold(batch, said, batch.works[0].item.attempts)
+    else await this.#hold(batch, said, batch.jobs[0].item.attempts)
   }
 
   /** Holds the events in their place. This is no failure. */
@@ -137,7 +137,7 @@ export class Runs {
     const { retryAfterMs, ...because } = said
     if (retryAfterMs === undefined) return this.#refuse(batch, because, attempts)
     const notBefore = this.#context.clock.now() + retryAfterMs
-    const kept = batch.works.flatMap(work => [
+    const stored = batch.jobs.flatMap(work => [
       check(inboxKeys.todo(batch.server, work.item.seq), work.item.version),
       put(inboxKeys.try(batch.server, work.item.seq), JSON.stringify(attempts)),
       put(
@@ -145,43 +145,43 @@ export class Runs {
         JSON.stringify({ ...seenOf(work.item.seq, work.todo, 'waiting'), why: because, notBefore }),
       ),
     ])
-    if (!(await this.#holds(batch, [batch.fence, ...kept]))) return
-    for (const { item } of batch.works) Object.assign(item, { attempts, notBefore, held: true })
+    if (!(await this.#holds(batch, [batch.fence, ...stored]))) return
+    for (const { item } of batch.jobs) Object.assign(item, { attempts, notBefore, held: true })
     this.#tell(batch, because, 'held')
   }
 
   /** Ends the events without a run. */
-  async #refuse(batch: Batch, because: Why, attempts = batch.works[0].item.attempts): Promise<void> {
+  async #refuse(batch: Batch, because: Why, attempts = batch.jobs[0].item.attempts): Promise<void> {
     if (await this.#commit(batch, this.#ended(batch, 'refused', attempts, because))) this.#tell(batch, because, 'refused')
   }
 
   /** Reports a diagnostic for each event. */
-  #tell({ server, works }: Batch, what: Why, outcome: InboxNote['outcome']): void {
-    for (const { todo } of works) this.#context.told(server, what, { ...aboutOf(todo.event, todo), outcome })
+  #tell({ server, jobs }: Batch, what: Why, outcome: InboxNote['outcome']): void {
+    for (const { todo } of jobs) this.#context.told(server, what, { ...aboutOf(todo.event, todo), outcome })
   }
 
   /** Records the attempt and runs it. */
   async #attempt(batch: Batch): Promise<void> {
     const { clock, runners, options } = this.#context
-    const [{ item, todo }] = batch.works
+    const [{ item, todo }] = batch.jobs
     const attempt: Attempt = { n: item.attempts.length + 1, at: clock.now(), by: runners.id, outcome: 'running' }
     const attempts = [...item.attempts, attempt]
     const begin = [
       batch.fence,
-      ...batch.works.flatMap(work => [
+      ...batch.jobs.flatMap(work => [
         check(inboxKeys.todo(batch.server, work.item.seq), work.item.version),
         put(inboxKeys.try(batch.server, work.item.seq), JSON.stringify(attempts)),
       ]),
     ]
     if (!this.#writesBegin && !(await this.#holds(batch, begin))) return
-    for (const work of batch.works) work.item.attempts = attempts
+    for (const work of batch.jobs) work.item.attempts = attempts
     const through = throughOf(batch)
     this.#context.chains.began(todo.inferenceId, todo.depth ?? 1, [batch.server, ...through])
     const leave = options.policy?.enter(askedOf(batch.server, todo.event))
     try {
       await this.#hand(batch, this.#entry(batch, attempts, begin))
     } catch (error) {
-      if (batch.works[0].item.state === 'ready') await this.#failed(batch, error)
+      if (batch.jobs[0].item.state === 'ready') await this.#failed(batch, error)
     } finally {
       leave?.()
     }
@@ -191,14 +191,18 @@ export class Runs {
   async #hand(batch: Batch, entry: InboxEntry): Promise<void> {
     const { clock, settings } = this.#context
     const over = new AbortController()
-    const cancel = clock.setTimeout(() => over.abort(new Error('It took too long')), settings.runMs, true)
+    const cancel = clock.setTimeout(
+      () => over.abort(new Error(`The event took longer than ${settings.runMs} ms (the limit)`)),
+      settings.runMs,
+      true,
+    )
     const signal = AbortSignal.any([over.signal, this.#ending.signal])
     try {
       await unlessAborted(
         Promise.resolve().then(() => this.#run(entry, signal)),
         signal,
       )
-      if (batch.works[0].item.state === 'ready') await this.#settle(batch, entry)
+      if (batch.jobs[0].item.state === 'ready') await this.#settle(batch, entry)
     } finally {
       cancel()
     }
@@ -206,14 +210,14 @@ export class Runs {
 
   /** What the run function gets. */
   #entry(batch: Batch, attempts: readonly Attempt[], begin: readonly Op[]): InboxEntry {
-    const { server, works } = batch
+    const { server, jobs } = batch
     const done = (): readonly Op[] => this.#ended(batch, 'done', attempts)
     return {
       server,
-      event: works[0].todo.event,
-      events: works.map(({ todo }) => todo.event),
+      event: jobs[0].todo.event,
+      events: jobs.map(({ todo }) => todo.event),
       through: throughOf(batch),
-      inferenceId: works[0].todo.inferenceId,
+      inferenceId: jobs[0].todo.inferenceId,
       attempt: attempts.length,
       attempts,
       begin,
@@ -227,16 +231,16 @@ export class Runs {
 
   /** Marks the events as done, unless the run has committed that already. */
   async #settle(batch: Batch, entry: InboxEntry): Promise<void> {
-    const { item } = batch.works[0]
+    const { item } = batch.jobs[0]
     const there = await this.#context.store.get(inboxKeys.todo(batch.server, item.seq))
-    if (there?.version !== item.version) for (const work of batch.works) this.#context.gone(work.item)
+    if (there?.version !== item.version) for (const work of batch.jobs) this.#context.gone(work.item)
     else await this.#commit(batch, entry.done)
   }
 
   /** Commits the end of a batch. False where it is no longer ours or already ended. */
   async #commit(batch: Batch, ops: readonly Op[]): Promise<boolean> {
     const written = await this.#holds(batch, ops)
-    if (written) for (const { item } of batch.works) this.#context.gone(item)
+    if (written) for (const { item } of batch.jobs) this.#context.gone(item)
     return written
   }
 
@@ -248,36 +252,36 @@ export class Runs {
   }
 
   /** After a failed commit: finds out whether the server is still ours and the events still exist. */
-  async #look({ server, works, fence }: Batch): Promise<void> {
+  async #look({ server, jobs, fence }: Batch): Promise<void> {
     const { store } = this.#context
     const owner = fence.op === 'check' ? await store.get(fence.key) : undefined
     if (fence.op === 'check' && owner?.version !== fence.version) return this.#context.lost(server)
-    for (const { item } of works) {
+    for (const { item } of jobs) {
       const entry = await store.get(inboxKeys.todo(server, item.seq))
       if (entry?.version !== item.version) this.#context.gone(item)
     }
   }
 
   /** Operations that end the events in a state. */
-  #ended({ server, works, fence }: Batch, state: InboxState, attempts: readonly Attempt[], because?: Why): readonly Op[] {
+  #ended({ server, jobs, fence }: Batch, state: InboxState, attempts: readonly Attempt[], because?: Why): readonly Op[] {
     const { keepMs } = this.#context.settings
     const ended = state === 'done' ? attempts.map(finished) : attempts
     return [
       fence,
-      ...works.flatMap(work => {
+      ...jobs.flatMap(work => {
         const { seq, version } = work.item
         const seen: SeenEvent = { ...seenOf(seq, work.todo, state), attempts: ended, ...(because && { why: because }) }
         const record = put(inboxKeys.seen(server, seen.eventId), JSON.stringify(seen), { ttl: keepMs })
         return [remove(inboxKeys.todo(server, seq), version), remove(inboxKeys.try(server, seq)), record]
       }),
-      add(inboxKeys.count(server), -works.length),
+      add(inboxKeys.count(server), -jobs.length),
     ]
   }
 
   /** Records a failure: hold, retry with backoff, or dead. */
   async #failed(batch: Batch, error: unknown): Promise<void> {
     const { clock, settings, random } = this.#context
-    const [{ item }] = batch.works
+    const [{ item }] = batch.jobs
     // A run that was cut off by closing has not failed: the next process starts it again.
     const outcome = this.#ending.signal.aborted ? 'interrupted' : 'failed'
     const last = item.attempts.at(-1) as Attempt
@@ -289,9 +293,9 @@ export class Runs {
     const failures = attempts.filter(each => each.outcome === 'failed').length
     if (failures >= settings.attempts) return this.#bury(batch, clip(messageOf(error)), attempts)
     const wait = Math.min(settings.longestMs, settings.firstMs * 2 ** Math.max(0, failures - 1)) * (0.5 + random() / 2)
-    const kept = batch.works.map(work => put(inboxKeys.try(batch.server, work.item.seq), JSON.stringify(attempts)))
-    if (!(await this.#holds(batch, [batch.fence, ...kept]))) return
-    for (const work of batch.works) {
+    const stored = batch.jobs.map(work => put(inboxKeys.try(batch.server, work.item.seq), JSON.stringify(attempts)))
+    if (!(await this.#holds(batch, [batch.fence, ...stored]))) return
+    for (const work of batch.jobs) {
       work.item.attempts = attempts
       work.item.notBefore = clock.now() + wait
     }
@@ -299,11 +303,11 @@ export class Runs {
 
   /** Gives up the events as dead, so that those behind them can run. */
   async #bury(batch: Batch, error: string, attempts: readonly Attempt[]): Promise<void> {
-    const { server, works } = batch
+    const { server, jobs } = batch
     const { keepMs } = this.#context.settings
-    const message = `Event ${quoted(works[0].todo.event.eventId)} was given up after ${attempts.length} attempts: ${error}`
-    const because = why('EVENT_DEAD', 'inbox.attempts', message, 'Mend what failed, then replay the event')
-    const letters = works.map(({ item, todo }) => {
+    const message = `Event ${quoted(jobs[0].todo.event.eventId)} failed ${attempts.length} times and is not retried: ${error}`
+    const because = why('EVENT_DEAD', 'inbox.attempts', message, 'Correct the cause, then replay the event')
+    const letters = jobs.map(({ item, todo }) => {
       const dead: Dead = { ...todo, attempts, why: because }
       return put(inboxKeys.dead(server, item.seq), JSON.stringify(dead), { ttl: keepMs })
     })
@@ -313,13 +317,13 @@ export class Runs {
 }
 
 /** All servers that contributed to any event of the batch. */
-function throughOf({ works }: Batch): readonly string[] {
-  return [...new Set(works.flatMap(({ todo }) => todo.through ?? []))].sort()
+function throughOf({ jobs }: Batch): readonly string[] {
+  return [...new Set(jobs.flatMap(({ todo }) => todo.through ?? []))].sort()
 }
 
 /** The reason where nobody approved an event. */
 function notApproved(rule: string): Why {
-  return why('NOT_APPROVED', rule, 'Nobody agreed to this event', 'Agree when asked, or allow it in the policy')
+  return why('NOT_APPROVED', rule, 'The event was not approved', 'Approve it when asked, or allow it in the policy')
 }
 
 /** Marks the last attempt as done. */

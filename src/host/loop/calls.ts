@@ -61,7 +61,7 @@ export async function makeCall(parts: CallParts, call: PlannedCall, signal: Abor
     )
     return ended({ status: 'done', content, rule })
   } catch (error) {
-    return ended(fate(parts, call, error))
+    return ended(failureOutcome(parts, call, error))
   }
 }
 
@@ -96,7 +96,7 @@ async function onServer(
   const ruled = given.rule === undefined ? {} : { rule: given.rule }
   const outcome = await sending.then(
     made => ({ ...made, ...ruled }),
-    error => fate(parts, call, error),
+    error => failureOutcome(parts, call, error),
   )
   const declined = refused()
   for (const leave of leaves) leave?.()
@@ -181,12 +181,12 @@ function told({ result, compensation }: MadeCall): Omit<CallOutcome, 'n' | 'ms'>
 }
 
 /** An error as an outcome. After a lost connection or a timeout it is unknown whether the call was executed. */
-function fate(parts: CallParts, call: PlannedCall, error: unknown): Omit<CallOutcome, 'n' | 'ms'> {
+function failureOutcome(parts: CallParts, call: PlannedCall, error: unknown): Omit<CallOutcome, 'n' | 'ms'> {
   const back = error instanceof CallRolledBack
   const cause = back
     ? error.problem
     : error instanceof DeadlineExceeded
-      ? problem('OPERATION_TIMEOUT', 'It took too long')
+      ? problem('OPERATION_TIMEOUT', `The call took longer than ${parts.limits.callMs} ms (the limit)`)
       : classify(error)
   const declined =
     cause.code === 'CONFIRMATION_DECLINED' || cause.code === 'CONFIRMATION_REQUIRED' || cause.code === 'PERMISSION_DENIED'
@@ -199,7 +199,8 @@ function fate(parts: CallParts, call: PlannedCall, error: unknown): Omit<CallOut
 
 /** An outcome without success. `words`: marks the text as the host's or as the server's. */
 function failed(status: 'failed' | 'refused' | 'unknown', said: Why, words = hostText): Omit<CallOutcome, 'n' | 'ms'> {
-  const lead = status === 'unknown' ? 'Nobody knows whether this was done.' : status === 'refused' ? 'This was not done.' : ''
+  const lead =
+    status === 'unknown' ? 'The outcome of this call is unknown.' : status === 'refused' ? 'This call was not executed.' : ''
   const content = [...(lead === '' ? [] : [hostText(lead)]), words(`${said.message}. ${said.fix}`)]
   return { status, content, why: said }
 }
@@ -227,13 +228,13 @@ function finish(parts: CallParts, call: PlannedCall, outcome: CallOutcome): Call
 /** The reason for the audit log. What a tool says of its failure is part of its result, and results are not audited. */
 function ofNote(said: Why, { tool }: PlannedCall): Why {
   if (said.rule !== toolRule) return said
-  return why(said.code, said.rule, `The tool ${clip(tool)} failed`, 'Look at the turn: it holds what the tool said')
+  return why(said.code, said.rule, `The tool ${clip(tool)} failed`, 'Read the error of the tool in the turn')
 }
 
 /** The reason for an unknown tool, with similar names. */
 function unknownTool({ toolbox }: CallParts, { name }: PlannedCall): Why {
   const near = toolbox.tools.map(tool => tool.name).filter(other => other.endsWith(name) || name.endsWith(other))
-  const fix = near.length > 0 ? `Use ${near.join(' or ')}` : 'Use one of the tools that are listed'
+  const fix = near.length > 0 ? `Use ${near.join(' or ')}` : 'Use one of the listed tools'
   return why('UNKNOWN_TOOL', 'toolbox', `There is no tool ${clip(name)}`, fix)
 }
 
@@ -245,7 +246,7 @@ function switchedOff(server: string, { tool, featureSet = '' }: PlannedCall): Wh
 
 /** The reason for a server that is down. */
 function down(server: string): Why {
-  return why('SERVER_UNAVAILABLE', 'servers', `The server ${clip(server)} is down`, 'Try again later, or go on without it')
+  return why('SERVER_UNAVAILABLE', 'servers', `The server ${clip(server)} is down`, 'Retry later, or continue without it')
 }
 
 /** Settles an interrupted call. It is repeated only where that cannot execute it twice. */
@@ -268,22 +269,22 @@ export async function resumeCall(parts: CallParts, call: PlannedCall, signal: Ab
 
 /** The outcome where nobody can tell. */
 function unknown({ n, tool, server = '' }: PlannedCall): CallOutcome {
-  const message = `The host was stopped while ${tool} ran, and ${server} cannot tell whether it was done`
-  const said = why('OUTCOME_UNKNOWN', 'interrupted', message, 'Look at what is there before you try again')
-  const content = [hostText(`Nobody knows whether this was done. ${said.message}. ${said.fix}`)]
+  const message = `The host was stopped while ${tool} ran, and ${server} cannot say whether it was executed`
+  const said = why('OUTCOME_UNKNOWN', 'interrupted', message, 'Check whether it was executed before you repeat it')
+  const content = [hostText(`The outcome of this call is unknown. ${said.message}. ${said.fix}`)]
   return { n, status: 'unknown', content, why: said, ms: 0 }
 }
 
 /** The call was executed, but its result is lost. */
 function lostResult({ n, tool }: PlannedCall): CallOutcome {
-  const content = [hostText(`${tool} was done; what it answered was lost when the host was stopped`)]
+  const content = [hostText(`${tool} was executed, but its result was lost because the host was stopped`)]
   return { n, status: 'done', content, ms: 0 }
 }
 
 /** The server rolled the call back. */
 function takenBack({ n, tool }: PlannedCall): CallOutcome {
-  const message = `${tool} was taken back by its server, because the host was stopped amid it`
-  const said = why('TAKEN_BACK', 'interrupted', message, 'Call it again')
+  const message = `${tool} was rolled back by its server, because the host was stopped during the call`
+  const said = why('TAKEN_BACK', 'interrupted', message, 'Repeat the call')
   return { n, status: 'failed', content: [hostText(`${said.message}. ${said.fix}`)], why: said, ms: 0, rolledBack: true }
 }
 
@@ -308,7 +309,7 @@ async function callInTransaction(client: Client, call: PlannedCall, options: Cal
   try {
     result = await tx.callTool(call.tool, call.arguments, options)
   } catch (error) {
-    const report = await tx.rollback('The call did not end well').catch(() => undefined)
+    const report = await tx.rollback('The call failed').catch(() => undefined)
     if (report?.status === 'rolled_back') throw new CallRolledBack(classify(error))
     throw error
   }

@@ -17,9 +17,11 @@ import type { PromptSnapshot } from './prompt.ts'
 
 /** A conversation in lists. */
 export interface ConversationFacts {
+  /** The name of the conversation. */
   readonly id: string
   /** Milliseconds since the epoch. */
   readonly began: number
+  /** The number of turns. */
   readonly turns: number
 }
 
@@ -47,7 +49,7 @@ export class ConversationLog {
 
   /** Reads the whole log. */
   static async open(store: Store, id: string): Promise<ConversationLog> {
-    if (id === '' || id.length > 200) throw new TypeError('A conversation has a name of 1 to 200 characters')
+    if (id === '' || id.length > 200) throw new TypeError('The name of a conversation must have 1 to 200 characters')
     const log = new ConversationLog(store, id)
     for (;;) {
       const page = await store.read(log.#log, { after: log.#next - 1 })
@@ -96,10 +98,14 @@ export class ConversationLog {
       this.#next += records.length
       return
     }
-    throw problem('CONVERSATION_CONFLICT', `The conversation ${clip(this.id)} goes on elsewhere: nothing was written`, {
-      suggestion: 'Let one host at a time hold a store, or open the conversation anew',
-      details: { reason: done.reason },
-    })
+    throw problem(
+      'CONVERSATION_CONFLICT',
+      `The conversation ${clip(this.id)} was changed by another process. Nothing was written`,
+      {
+        suggestion: 'Use the store with one host at a time, or open the conversation again',
+        details: { reason: done.reason },
+      },
+    )
   }
 
   /** Updates the list of conversations in the same commit. */
@@ -125,7 +131,7 @@ export class ConversationLog {
 
   #turn(seq: number): TurnRecord {
     const turn = this.turns[seq]
-    if (turn === undefined) throw new Error(`The log of ${clip(this.id)} speaks of turn ${seq}, which it does not have`)
+    if (turn === undefined) throw new Error(`The log of ${clip(this.id)} refers to turn ${seq}, which does not exist`)
     return turn
   }
 }
@@ -151,7 +157,9 @@ export function conversationKey(id: string): string {
 
 /** The call that takes another call back, as the server named it. */
 export interface Compensation {
+  /** The tool that undoes the call. */
   readonly tool: string
+  /** The arguments of that tool. */
   readonly parameters?: Readonly<Record<string, unknown>>
 }
 
@@ -165,8 +173,11 @@ export interface PlannedCall {
   readonly name: string
   /** Undefined: a tool of the host, or an unknown one. */
   readonly server?: string
+  /** The name of the tool at its server. */
   readonly tool: string
+  /** The feature set of the tool, if it has one. */
   readonly featureSet?: string
+  /** The arguments of the call. */
   readonly arguments: Readonly<Record<string, unknown>>
   /** The idempotency key. */
   readonly key: string
@@ -176,12 +187,17 @@ export interface PlannedCall {
 
 /** The outcome of a call. */
 export interface CallOutcome {
+  /** The number of the call within the turn, from 0. */
   readonly n: number
+  /** How it ended. `refused`: it was not made. `unknown`: it was made, and no answer came. */
   readonly status: 'done' | 'failed' | 'refused' | 'unknown'
+  /** The result, as the model sees it. */
   readonly content: readonly LiveBlock[]
+  /** Why it failed or was refused. */
   readonly why?: Why
   /** The rule, grant or approval that allowed it. */
   readonly rule?: string
+  /** How long it took, in milliseconds. */
   readonly ms: number
   /** The cost in the server's units. */
   readonly units?: number
@@ -193,12 +209,14 @@ export interface CallOutcome {
   readonly rolledBack?: boolean
   /** The state of its feature set: the checkpoints before and after. */
   readonly state?: {
+    /** The checkpoint before the call. Absent if there was none. */
     readonly before?: string
+    /** The checkpoint after the call. */
     readonly after: string
     /** The feature set, where it differs from that of the call. */
     readonly featureSet?: string
   }
-  /** States that the server reported by itself during the call. */
+  /** States that the server reported without being asked during the call. */
   readonly updates?: readonly StateUpdate[]
   /** The id of the full result, where it was shortened. */
   readonly reference?: string
@@ -341,8 +359,11 @@ export interface UndoStep {
   readonly seq: number
   /** The call; undefined where it concerns a whole state. */
   readonly call?: number
+  /** The server at which it was undone. */
   readonly server?: string
+  /** The tool that was called. */
   readonly tool?: string
+  /** The feature set whose state was rolled back. */
   readonly featureSet?: string
   /** `nothing`: there was nothing to undo. `stays`: it could not be undone; see `why`. */
   readonly outcome: 'undone' | 'nothing' | 'stays'
@@ -350,6 +371,7 @@ export interface UndoStep {
   readonly by?: 'transaction' | 'compensation' | 'rollback'
   /** Why there was nothing to undo: what the user or a rule declined. */
   readonly declined?: string
+  /** Why it could not be undone. */
   readonly why?: Why
 }
 

@@ -127,9 +127,9 @@ describe('a turn', () => {
   })
 
   test.each([
-    ['steps', { steps: 3 }, 'The turn has used its 3 answers of the model'],
-    ['turnTokens', { turnTokens: 10 }, 'The turn has used its 10 tokens'],
-    ['toolCalls', { toolCalls: 2 }, 'The turn has used its 2 tool calls'],
+    ['steps', { steps: 3 }, 'The turn has used 3 model responses (the limit)'],
+    ['turnTokens', { turnTokens: 10 }, 'The turn has used 10 tokens (the limit)'],
+    ['toolCalls', { toolCalls: 2 }, 'The turn has used 2 tool calls (the limit)'],
   ])('is bounded in %s', async (_, limits, message) => {
     const model = scripted({ calls: [{ name: 'add', arguments: { a: 1, b: 1 } }] })
     const { loop } = await world({ model, servers: { calc: calculator() }, limits })

@@ -51,8 +51,9 @@ interface Running {
   begun: boolean
 }
 
-/** One conversation with the agent. Its turns run one after the other. */
+/** A conversation with the agent. Its turns run one after the other. */
 export class HostConversation {
+  /** The name of the conversation. */
   readonly id: string
   readonly #parts: LoopParts
   readonly #closing: AbortSignal
@@ -75,8 +76,10 @@ export class HostConversation {
   }
 
   /**
-   * Sends a message. Resolves when it is stored; the answer arrives as parts of the turn, and as `turn.done`.
-   * @example const turn = await host.conversation('c1').send('How is the project?')
+   * Sends a message of the user. Resolves with the turn as soon as the message is stored; iterate the turn, or await `turn.done`.
+   * @example
+   * const turn = await host.conversation('c1').send('How is the project?')
+   * const { text } = await turn.done
    */
   async send(input: string | readonly LiveBlock[], options: UserInputOptions = {}): Promise<Turn> {
     options.signal?.throwIfAborted()
@@ -87,7 +90,10 @@ export class HostConversation {
     return this.#start(record, { again: false, done: [], signal: options.signal, attach: options.attach ?? [] })
   }
 
-  /** Runs a turn for events, or resumes the one that was cut off. Resolves when its answer is stored. */
+  /**
+   * Runs a turn for events, or resumes the one that was cut off. Resolves when its answer is stored.
+   * @internal The inbox calls it.
+   */
   async deliver(pushed: PushedTurn, signal: AbortSignal): Promise<Turn> {
     const { server, event, events = [event], through = [], inferenceId, begin = [], done, answered, heard } = pushed
     const log = await this.#open()
@@ -109,17 +115,24 @@ export class HostConversation {
     return turn
   }
 
-  /** All turns that count, oldest first; with `undone` also those that were undone. */
-  async turns({ undone = false }: { readonly undone?: boolean } = {}): Promise<readonly Turn[]> {
+  /** Returns the turns, oldest first, without those that were undone. */
+  async turns({
+    undone = false,
+  }: {
+    /** Whether to include turns that were undone. Default false. */
+    readonly undone?: boolean
+  } = {}): Promise<readonly Turn[]> {
     const log = await this.#open()
     return (undone ? log.turns : log.chain).map(record => this.#handle(record))
   }
 
-  /**
-   * Resumes turns that a stop of the host cut off, one after the other, and returns the last of them. Turns of events are left to the
-   * inbox, which retries them if they may still run.
-   */
-  async resume(options: { readonly signal?: AbortSignal } = {}): Promise<Turn | undefined> {
+  /** Resumes turns that a stop of the host interrupted, and returns the last of them. The inbox resumes turns of events itself. */
+  async resume(
+    options: {
+      /** Cancels the resumed turns. */
+      readonly signal?: AbortSignal
+    } = {},
+  ): Promise<Turn | undefined> {
     const log = await this.#open()
     const open = log.chain.filter(({ seq, end, from }) => end === undefined && from.kind === 'user' && !this.#running.has(seq))
     const begun = open.map(record =>
@@ -128,12 +141,12 @@ export class HostConversation {
     return begun.at(-1)
   }
 
-  /** Completions for a line that starts with a slash. */
+  /** Returns completions for a line that begins with a slash. */
   complete(line: string): Promise<readonly string[]> {
     return completeCommand(this.#parts.servers(), line)
   }
 
-  /** Resolves when nothing runs. */
+  /** Resolves when no turn runs. */
   async idle(): Promise<void> {
     await this.#tail
   }
@@ -151,7 +164,7 @@ export class HostConversation {
   #checkQueue(): void {
     const { queue } = this.#parts.limits
     if (this.#running.size < queue) return
-    throw problem('CONVERSATION_BUSY', `${queue} turns wait in the conversation ${clip(this.id)}`, {
+    throw problem('CONVERSATION_BUSY', `${queue} turns wait in the conversation ${clip(this.id)} (the limit)`, {
       category: 'transient',
       suggestion: 'Wait for an answer, or raise limits.queue',
     })
@@ -175,7 +188,7 @@ export class HostConversation {
     })
     const seq = record?.type === 'turn' ? record.seq : -1
     const turn = log.turns[seq]
-    if (turn === undefined) throw new Error('A turn that was written is not there')
+    if (turn === undefined) throw new Error('A turn that was written is missing from the log')
     return turn
   }
 
@@ -219,7 +232,7 @@ export class HostConversation {
       await withDeadline(clock, limits.turnMs, signal, run, graceMs)
       return answerOfRecord(record)
     } catch (error) {
-      const [status, cause] = this.#fate(record, error)
+      const [status, cause] = this.#failureOf(record, error)
       const said = whyOf(cause, 'turn')
       if (status !== 'interrupted') {
         const note = this.#parts.audit.ops({ ...turnNote(record, this.id), outcome: 'failure', detail: status, why: said })
@@ -232,11 +245,11 @@ export class HostConversation {
   }
 
   /** How a failed turn ends. Turns of events, and turns of a host that closes, stay open to be resumed. */
-  #fate(record: TurnRecord, error: unknown): ['failed' | 'cancelled' | 'interrupted', Problem] {
+  #failureOf(record: TurnRecord, error: unknown): ['failed' | 'cancelled' | 'interrupted', Problem] {
     const cause = error instanceof DeadlineExceeded ? turnTooLong(this.#parts.limits.turnMs) : classify(error)
     if (cause.code === cancelledCode) return ['cancelled', cause]
     if (this.#closing.aborted || (record.from.kind === 'event' && !neverEnough(cause))) return ['interrupted', cause]
-    return isAbort(error) ? ['cancelled', turnCancelled('The caller gave up')] : ['failed', cause]
+    return isAbort(error) ? ['cancelled', turnCancelled('The caller cancelled the turn')] : ['failed', cause]
   }
 
   /** The public object for a turn. */
@@ -268,7 +281,7 @@ export class HostConversation {
   /** Undoes a turn and all later ones, in line with the turns, so that nothing runs meanwhile. */
   #undo(record: TurnRecord): Promise<UndoReport> {
     if (!record.undone)
-      for (const [seq, { stop }] of this.#running) if (seq >= record.seq) stop.abort(turnCancelled('It is being undone'))
+      for (const [seq, { stop }] of this.#running) if (seq >= record.seq) stop.abort(turnCancelled('The turn is being undone'))
     const undone = this.#tail.then(() => this.#undoNow(record))
     this.#tail = undone.catch(() => undefined)
     return undone
@@ -317,17 +330,20 @@ function answerOfRecord({ answer = '', finishReason = 'end_turn', model = '', us
 /** The answer of a turn that no longer runs. */
 function answerOfEnded(record: TurnRecord): Promise<TurnAnswer> {
   if (record.end === 'done') return Promise.resolve(answerOfRecord(record))
-  const said = record.why ?? why('TURN_INTERRUPTED', 'host', 'The host was stopped amid this turn', 'Resume the conversation')
+  const said = record.why ?? why('TURN_INTERRUPTED', 'host', 'The host was stopped during this turn', 'Resume the conversation')
   return Promise.reject(whyProblem(said))
 }
 
 /** The error of a cancelled turn. */
-function turnCancelled(reason = 'It was stopped'): Problem {
-  return problem(cancelledCode, reason, { suggestion: 'Send it again, or undo what it did' })
+function turnCancelled(reason = 'The turn was stopped'): Problem {
+  return problem(cancelledCode, reason, { suggestion: 'Send the message again, or undo the turn' })
 }
 
 /** The error of a turn that exceeded `limits.turnMs`. */
 function turnTooLong(ms: number): Problem {
-  const fix = 'Ask for less at once, or raise limits.turnMs'
-  return whyProblem(why('TURN_TOO_LONG', 'limits.turnMs', `The turn took longer than ${ms} ms`, fix), 'OPERATION_TIMEOUT')
+  const fix = 'Request less at a time, or raise limits.turnMs'
+  return whyProblem(
+    why('TURN_TOO_LONG', 'limits.turnMs', `The turn took longer than ${ms} ms (the limit)`, fix),
+    'OPERATION_TIMEOUT',
+  )
 }

@@ -106,7 +106,10 @@ async function once(
 
 /** The stream ended without an `end` part. */
 function brokeOff({ info }: Model): Problem {
-  return problem('MODEL_BROKE_OFF', `${info.id} ended without an end`, { category: 'transient', suggestion: 'Try again' })
+  return problem('MODEL_BROKE_OFF', `The response of the model ${info.id} is incomplete`, {
+    category: 'transient',
+    suggestion: 'Try again',
+  })
 }
 
 /** The price of tokens; nothing where the model has no price. */

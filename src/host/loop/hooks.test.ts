@@ -326,7 +326,7 @@ describe('after an inference', () => {
     const turn = await closed.loop.conversation('c').send('Go')
     const parts: unknown[] = []
     for await (const part of turn) parts.push(part)
-    await expect(turn.done).rejects.toThrow('The answer is not shown, because broken must look at it first')
+    await expect(turn.done).rejects.toThrow('The answer is not shown, because broken must check it first')
     expect(JSON.stringify(parts)).not.toContain('Secret.')
     expect((await closed.store.read('conversation/c')).some(({ value }) => value.includes('Secret.'))).toBe(false)
   })

@@ -10,12 +10,17 @@ import type { LoopParts, LoopServer } from './ports.ts'
 
 /** The outcome of one hook. */
 export interface HookReport {
+  /** The server that was called. */
   readonly server: string
+  /** The feature set that answered. */
   readonly featureSet?: string
+  /** Whether it ran before or after the inference. */
   readonly hook: Hook
   /** `refused`: skipped by the circuit breaker. `dropped`: answered without effect. */
   readonly outcome: 'success' | 'failure' | 'timeout' | 'refused' | 'dropped'
+  /** How long it took, in milliseconds. */
   readonly ms: number
+  /** Why it had no effect. */
   readonly why?: Why
 }
 
@@ -83,8 +88,8 @@ function noted(parts: LoopParts, { inferenceId, conversationId }: HookTurn, repo
 /** Why a required hook is missing. */
 function unasked(server: string, hook: Hook): Why {
   const kind = hook === 'after' ? 'afterInference that may change answers' : 'beforeInference'
-  const message = `${server} must not be passed over, and offers no ${kind} now`
-  const fix = `Bring ${server} up and enable its feature set, or take hooks.${server}.${hook}.fail away`
+  const message = `The hook of ${server} is required, but the server offers no ${kind} now`
+  const fix = `Start ${server} and enable its feature set, or remove hooks.${server}.${hook}.fail`
   return why('HOOK_MISSING', `hooks.${hook}`, message, fix)
 }
 
@@ -95,34 +100,37 @@ function withoutEffect(server: string, hook: Hook): Why {
 }
 
 function stopped(server: string, hook: Hook): Why {
-  const message = `The turn was stopped while ${server} worked on ${hook}Inference`
-  return why('TURN_STOPPED', `hooks.${hook}`, message, 'Nothing needs to be done')
+  const message = `The turn was stopped while ${server} ran ${hook}Inference`
+  return why('TURN_STOPPED', `hooks.${hook}`, message, 'No action is needed')
 }
 
 /** Why a hook failed. */
 function failure(server: string, hook: Hook, error: unknown, ms: number): Why {
   const name = `${hook}Inference of ${server}`
   if (error instanceof DeadlineExceeded) {
-    const fix = `Make ${server} faster, or give hooks.${server}.${hook}.timeout more time`
-    return why('HOOK_TIMEOUT', `hooks.${hook}.timeout`, `${name} gave no answer within ${durationText(ms)}`, fix)
+    const fix = `Make ${server} faster, or raise hooks.${server}.${hook}.timeout`
+    return why('HOOK_TIMEOUT', `hooks.${hook}.timeout`, `${name} did not answer within ${durationText(ms)}`, fix)
   }
   const message = `${name} failed: ${clip(messageOf(error))}`
-  return why('HOOK_FAILED', `hooks.${hook}`, message, `Look into the log of ${server}, or disable its hooks`)
+  return why('HOOK_FAILED', `hooks.${hook}`, message, `Check the log of ${server}, or disable its hooks`)
 }
 
 /** How one hook of a server is treated. */
 export interface HookRule {
-  /** When the hook fails: `open` continues without it, `closed` ends the turn with an error. Default `open`. */
+  /**
+   * What happens when the hook fails: `open` continues without it, `closed` ends the turn with an error.
+   * @default open
+   */
   readonly fail?: 'open' | 'closed'
-  /** The time limit. Default 5 s before an inference, 10 s after. */
+  /** How long the hook may take. By default 5 s before an inference and 10 s after it. */
   readonly timeout?: Duration
 }
 
 /** How the hooks of a server are treated. */
 export interface ServerHooks {
-  /** The rule for `context/beforeInference`. */
+  /** The hook that runs before the model is asked (`context/beforeInference`). */
   readonly before?: HookRule
-  /** The rule for `context/afterInference`. */
+  /** The hook that runs after the model has answered (`context/afterInference`). */
   readonly after?: HookRule
 }
 
@@ -138,6 +146,7 @@ function ruleFor(
   return { closed: fail === 'closed', ms }
 }
 
+/** Whether a hook runs before or after the inference. */
 type Hook = 'before' | 'after'
 
 /** Failures in a row that open the breaker. */
@@ -178,6 +187,6 @@ export class HookBreaker {
 
 /** Why a hook is skipped. */
 function resting(server: string, hook: Hook, failures: number, left: number): Why {
-  const message = `${hook}Inference of ${server} failed ${failures} times in a row: it is left out for ${durationText(left)}`
-  return why('HOOKS_RESTING', 'hooks.breaker', message, `Look at why ${server} is slow, or disable its hooks`)
+  const message = `${hook}Inference of ${server} failed ${failures} times in a row. It is skipped for ${durationText(left)}`
+  return why('HOOKS_RESTING', 'hooks.breaker', message, `Check the log of ${server}, or disable its hooks`)
 }

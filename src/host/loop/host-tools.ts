@@ -52,8 +52,8 @@ const readResultTool: HostTool = {
     const id = textArgument(args, 'id')
     const offset = countArgument(args, 'offset', 0)
     const length = Math.min(countArgument(args, 'length', limits.resultLength), limits.resultLength)
-    const found = await readKeptResult(store, conversation, id, offset, length)
-    if (found === undefined) throw problem('RESOURCE_NOT_FOUND', `There is no kept result ${clip(id)} in this conversation`)
+    const found = await readStoredResult(store, conversation, id, offset, length)
+    if (found === undefined) throw problem('RESOURCE_NOT_FOUND', `The result ${clip(id)} is not stored in this conversation`)
     const rest = found.end < found.of ? `[characters ${offset} to ${found.end} of ${found.of}]` : '[the end]'
     return [textBlock(found.text), hostText(rest)]
   },
@@ -87,7 +87,7 @@ async function resourceLines({ name, client }: LoopServer, signal: AbortSignal):
     }
   } catch (error) {
     signal.throwIfAborted()
-    lines.push(`${clip(name)}: its resources cannot be listed (${clip(messageOf(error), 200)})`)
+    lines.push(`${clip(name)}: listing its resources failed (${clip(messageOf(error), 200)})`)
   }
   return lines
 }
@@ -128,8 +128,8 @@ export async function readServerResource(
 ): Promise<readonly ResourceContents[]> {
   const server = servers.find(one => one.name === name)
   if (server?.client === undefined)
-    throw problem('SERVER_UNAVAILABLE', `The server ${clip(name)} is ${server === undefined ? 'not known' : 'down'}`, {
-      suggestion: `There are ${servers.map(one => one.name).join(', ') || 'none'}`,
+    throw problem('SERVER_UNAVAILABLE', `The server ${clip(name)} is ${server === undefined ? 'unknown' : 'down'}`, {
+      suggestion: `Known servers: ${servers.map(one => one.name).join(', ') || 'none'}`,
     })
   const { contents } = await server.client.readResource(uri, signal === undefined ? {} : { signal })
   return contents
@@ -139,7 +139,7 @@ export async function readServerResource(
 function textArgument(args: Readonly<Record<string, unknown>>, name: string): string {
   const value = args[name]
   if (typeof value === 'string' && value !== '') return value
-  throw problem('INVALID_INPUT', `${name} must be a text`, { suggestion: `Give ${name}` })
+  throw problem('INVALID_INPUT', `${name} must be a non-empty string`, { suggestion: `Set ${name}` })
 }
 
 /** A count, or its default. */
@@ -159,7 +159,7 @@ const publishHostTool: HostTool = {
   tool: {
     name: publishToolName,
     description:
-      'Writes a message in a channel of a server. Your answer to a message of a channel is posted there by itself: use this for other channels, or to post there yourself instead.',
+      'Writes a message in a channel of a server. Your answer to a message of a channel is posted there automatically. Use this tool for other channels, or to post there yourself instead.',
     inputSchema: {
       type: 'object',
       properties: {
@@ -175,7 +175,7 @@ const publishHostTool: HostTool = {
     const { servers, conversation, signal } = context
     const { server, channel, text } = args
     if (typeof server !== 'string' || typeof channel !== 'string' || typeof text !== 'string' || text === '')
-      throw problem('INVALID_INPUT', 'server, channel and text must be texts', { suggestion: 'Give all three' })
+      throw problem('INVALID_INPUT', 'server, channel and text must be non-empty strings', { suggestion: 'Set all three' })
     const live = servers.find(({ name }) => name === server)?.live
     if (live?.channels.has(channel) !== true) throw unknownChannel(servers, server, channel)
     await requirePermission(context, { server, tool: 'channels/publish', payload: { channel, text } })
@@ -195,7 +195,7 @@ export function hasPosted({ calls, outcomes }: TurnRecord, server: string, chann
 /** The error for an unknown channel, with the known ones. */
 function unknownChannel(servers: readonly LoopServer[], server: string, channel: string): Error {
   const all = servers.flatMap(({ name, live }) => [...(live?.channels.keys() ?? [])].map(id => `${name} ${id}`))
-  const known = all.length === 0 ? 'There are no channels now' : `There are ${clip(all.slice(0, named).join(', '), 1_000)}`
+  const known = all.length === 0 ? 'No server has channels now' : `Known channels: ${clip(all.slice(0, named).join(', '), 1_000)}`
   return problem('RESOURCE_NOT_FOUND', `${clip(server)} has no channel ${clip(channel)}`, { suggestion: known })
 }
 
@@ -229,18 +229,18 @@ export function shortenResult(
   const words = content.reduce((sum, block) => sum + (block.type === 'text' ? block.text.length : 0), 0)
   if (words <= limits.resultLength) return { content, reference: undefined, ops: [] }
   const whole = content.flatMap(block => (block.type === 'text' ? [block.text] : [])).join('\n')
-  const kept = whole.slice(0, limits.keptLength)
+  const stored = whole.slice(0, limits.storedLength)
   const ops: Op[] = []
-  for (let at = 0; at < kept.length; at += pieceLength)
+  for (let at = 0; at < stored.length; at += pieceLength)
     ops.push(
       put(
         pieceKey(conversation, reference, at / pieceLength),
-        JSON.stringify({ length: kept.length, text: kept.slice(at, at + pieceLength) }),
+        JSON.stringify({ length: stored.length, text: stored.slice(at, at + pieceLength) }),
       ),
     )
-  const shown = cutAt(kept, limits.resultLength)
-  const lost = whole.length > kept.length ? ` Of it the first ${kept.length} are kept.` : ''
-  const note = `[This is the beginning of ${whole.length} characters.${lost} Read on with read_result {"id":"${reference}","offset":${shown.length}}.]`
+  const shown = cutAt(stored, limits.resultLength)
+  const lost = whole.length > stored.length ? ` Only the first ${stored.length} are stored.` : ''
+  const note = `[This is the beginning of ${whole.length} characters.${lost} Read the rest with read_result {"id":"${reference}","offset":${shown.length}}.]`
   return { content: [textBlock(shown), hostText(note), ...content.filter(block => block.type !== 'text')], reference, ops }
 }
 
@@ -253,13 +253,13 @@ function lighter(content: readonly LiveBlock[]): readonly LiveBlock[] {
     if (left >= 0) return block
     left += block.data.length
     return textBlock(
-      `[${block.type}, ${clip(block.mimeType)}, ${Math.floor((block.data.length * 3) / 4)} bytes: too large to be shown]`,
+      `[${block.type}, ${clip(block.mimeType)}, ${Math.floor((block.data.length * 3) / 4)} bytes: too large to show]`,
     )
   })
 }
 
 /** A part of a stored result; undefined where there is none. */
-async function readKeptResult(
+async function readStoredResult(
   store: Store,
   conversation: string,
   reference: string,
@@ -271,9 +271,9 @@ async function readKeptResult(
   for (let piece = Math.floor(offset / pieceLength); ; piece++) {
     const entry = await store.get(pieceKey(conversation, reference, piece))
     if (entry === undefined) break
-    const kept = JSON.parse(entry.value) as { readonly length: number; readonly text: string }
-    of = kept.length
-    found += kept.text.slice(Math.max(0, offset - piece * pieceLength), offset + length - piece * pieceLength)
+    const stored = JSON.parse(entry.value) as { readonly length: number; readonly text: string }
+    of = stored.length
+    found += stored.text.slice(Math.max(0, offset - piece * pieceLength), offset + length - piece * pieceLength)
     if ((piece + 1) * pieceLength >= Math.min(of, offset + length)) break
   }
   if (of === undefined) return undefined

@@ -62,9 +62,9 @@ export async function beforeHooks(
     return injections.slice(0, mostInjections).map(injection => ({ server, featureSet, injection }))
   })
   const injected: InjectedContext[] = []
-  const room = new InjectionQuota(parts)
+  const budget = new InjectionQuota(parts)
   for (const { server, featureSet, injection } of offered) {
-    const refusal = room.refuses(server, injection)
+    const refusal = budget.refuses(server, injection)
     const verdict = refusal === undefined ? await allowed(parts, server, featureSet, injection) : { why: refusal }
     if (verdict.why !== undefined) reports.push(dropped(parts, params, server, featureSet, verdict.why))
     else {
@@ -88,7 +88,7 @@ async function allowed(
   const verdict = await parts.policy.decide({ kind: 'inject', server, featureSet, payload: { namespace, position } })
   if (verdict.do === 'deny' || verdict.do === 'hold') return { why: verdict.why }
   if (verdict.do !== 'ask') return { rule: verdict.rule }
-  const message = `What ${server} injects needs an approval, and nobody is asked amid a turn`
+  const message = `The injection of ${server} needs an approval, but the user is not asked during a turn`
   const fix = `Allow injections of ${featureSet} for ${server} in the policy`
   return { why: why('INJECTION_NEEDS_APPROVAL', verdict.rule, message, fix) }
 }
@@ -131,21 +131,26 @@ class InjectionQuota {
       this.#all = all
       return undefined
     }
-    const message = `An injection of ${server} (${clip(namespace)}, ${length} characters) is over ${most}`
-    return why('INJECTION_TOO_LARGE', `limits.${limit}`, message, `Let ${server} inject less, or raise limits.${limit}`)
+    const message = `An injection of ${server} (${clip(namespace)}, ${length} characters) is larger than ${most} characters (the limit)`
+    return why(
+      'INJECTION_TOO_LARGE',
+      `limits.${limit}`,
+      message,
+      `Correct ${server} so that it injects less, or raise limits.${limit}`,
+    )
   }
 }
 
 /** The refusal of too many injections. */
 function tooMany(server: string, count: number): Why {
-  const message = `${server} injects ${count} things: ${mostInjections} injections with ${mostBlocks} blocks are taken`
-  return why('TOO_MANY_INJECTIONS', 'injections', message, `Let ${server} say it in fewer`)
+  const message = `${server} injects ${count} items, more than ${mostInjections} injections or ${mostBlocks} blocks (the limits)`
+  return why('TOO_MANY_INJECTIONS', 'injections', message, `Correct ${server} so that it combines them`)
 }
 
 /** The refusal of a long namespace. */
 function unnamed(server: string): Why {
-  const message = `The namespace of an injection of ${server} has more than ${longestNamespace} characters`
-  return why('NAMESPACE_INVALID', 'injections', message, `Let ${server} give it a short name`)
+  const message = `The namespace of an injection of ${server} is longer than ${longestNamespace} characters (the limit)`
+  return why('NAMESPACE_INVALID', 'injections', message, `Correct ${server} so that it uses a short name`)
 }
 
 /** The size of content in characters. */
@@ -163,9 +168,13 @@ function lengthOf(content: readonly LiveBlock[]): number {
 
 /** A change of an answer by one hook. */
 export interface AnswerChange {
+  /** The server that changed the answer. */
   readonly server: string
+  /** The feature set that changed the answer. */
   readonly featureSet: string
+  /** The answer before the change. */
   readonly before: string
+  /** The answer after the change. */
   readonly after: string
 }
 
@@ -211,7 +220,7 @@ export async function afterHooks(
 function fitting(after: HookAnswerChange | undefined, most: number): HookAnswerChange | undefined {
   const length = after?.modifiedResponse?.length ?? 0
   if (length <= most) return after
-  throw problem('PAYLOAD_TOO_LARGE', `it made ${length} characters of the answer, the most are limits.changedLength ${most}`)
+  throw problem('PAYLOAD_TOO_LARGE', `the changed answer has ${length} characters, more than ${most} (limits.changedLength)`)
 }
 
 /** Notifies without waiting. */
@@ -225,8 +234,10 @@ function tell(parts: LoopParts, servers: readonly LoopServer[], params: AfterInf
 
 /** Why an answer is withheld. */
 function withheld(server: string, cause: Why | undefined): Why {
-  const { message: said = `afterInference of ${server} failed`, fix = `Make ${server} work, or let its hook fail open` } =
-    cause ?? {}
-  const message = `The answer is not shown, because ${server} must look at it first: ${said}`
+  const {
+    message: said = `afterInference of ${server} failed`,
+    fix = `Correct the error of ${server}, or let its hook fail open`,
+  } = cause ?? {}
+  const message = `The answer is not shown, because ${server} must check it first: ${said}`
   return why('ANSWER_WITHHELD', `hooks.${server}.after.fail`, message, fix)
 }

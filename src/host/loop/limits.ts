@@ -3,48 +3,62 @@ import type { Clock } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 import { waitAtMost } from '../waiting.ts'
 
-/** The limits of turns, prompts, tool calls and hooks. Each refusal names the limit that it hit. */
+/** Limits of turns, prompts, tool calls and hooks. A refusal names its limit. */
 export interface LoopLimits {
-  /** Model answers per turn. */
+  /** The most model answers per turn. Default 20. */
   readonly steps: number
-  /** Tool calls per turn. */
+  /** The most tool calls per turn. Default 50. */
   readonly toolCalls: number
-  /** Tokens per turn, input and output of all steps. */
+  /** The most tokens per turn, input and output of all steps. Default 1,000,000. */
   readonly turnTokens: number
-  /** The longest turn in milliseconds, including questions to the user. */
+  /** The longest turn, including questions to the user, in milliseconds. Default 600,000. */
   readonly turnMs: number
-  /** Tokens per answer. */
+  /** The most tokens per answer. Default 4,096. */
   readonly answerTokens: number
-  /** The longest tool call, in milliseconds. */
+  /** The longest tool call, in milliseconds. Default 60,000. */
   readonly callMs: number
-  /** Concurrent tool calls. */
+  /** The most tool calls at the same time. Default 8. */
   readonly parallelCalls: number
-  /** Characters of a tool result in the prompt; the rest becomes a reference. */
+  /** The most characters of a tool result in the prompt; the rest becomes a reference. Default 20,000. */
   readonly resultLength: number
-  /** Characters of a result that are stored. */
-  readonly keptLength: number
-  /** Earlier turns in the prompt; fewer where the context window is too small. */
+  /** The most characters of a result that are stored. Default 8,000,000. */
+  readonly storedLength: number
+  /** The most earlier turns in the prompt; fewer if the context window is too small. Default 100. */
   readonly historyTurns: number
-  /** Waiting turns per conversation. */
+  /** The most waiting turns per conversation. Default 16. */
   readonly queue: number
-  /** Characters of a user's message, without attachments. */
+  /** The most characters of a user's message, without attachments. Default 200,000. */
   readonly messageLength: number
-  /** Tools that the model is shown. */
+  /** The most tools that the model sees. Default 512. */
   readonly tools: number
-  /** Time limit of a before-hook, in milliseconds. */
+  /** How long a hook before an inference may take, in milliseconds. Default 5,000. */
   readonly beforeMs: number
-  /** How long a blocking after-hook may take, in milliseconds. Default 10,000. */
+  /** How long a blocking hook after an inference may take, in milliseconds. Default 10,000. */
   readonly afterMs: number
-  /** Characters of one injection. */
+  /** The most characters of one injection. Default 16,000. */
   readonly injectionLength: number
-  /** Characters that one server may inject into a prompt. */
+  /** The most characters that one server may inject into a prompt. Default 48,000. */
   readonly serverInjections: number
-  /** Characters that all servers may inject into a prompt. */
+  /** The most characters that all servers may inject into a prompt. Default 128,000. */
   readonly allInjections: number
-  /** Characters of an answer that a hook has changed. */
+  /** The most characters of an answer that a hook has changed. Default 1,000,000. */
   readonly changedLength: number
-  /** Retries of a failing model per answer. */
+  /** How often a failing model is asked again for one answer. Default 2. */
   readonly retries: number
+}
+
+/** Limits as they are given, also under names of earlier versions. */
+export interface GivenLoopLimits extends Partial<LoopLimits> {
+  /**
+   * The former name of `storedLength`.
+   * @deprecated Use `storedLength`.
+   */
+  readonly keptLength?: number
+}
+
+/** All limits: the given ones, and the defaults of the others. */
+export function loopLimitsOf({ keptLength, ...given }: GivenLoopLimits = {}): LoopLimits {
+  return { ...loopLimits, ...(keptLength !== undefined && { storedLength: keptLength }), ...given }
 }
 
 /** The default limits. */
@@ -57,7 +71,7 @@ export const loopLimits: LoopLimits = {
   callMs: 60_000,
   parallelCalls: 8,
   resultLength: 20_000,
-  keptLength: 8_000_000,
+  storedLength: 8_000_000,
   historyTurns: 100,
   queue: 16,
   messageLength: 200_000,
@@ -90,7 +104,11 @@ export async function withDeadline<T>(
   graceMs = 0,
 ): Promise<T> {
   const over = new AbortController()
-  const cancel = clock.setTimeout(() => over.abort(new DeadlineExceeded(`It took longer than ${ms} ms`)), ms, true)
+  const cancel = clock.setTimeout(
+    () => over.abort(new DeadlineExceeded(`The operation took longer than ${ms} ms (the limit)`)),
+    ms,
+    true,
+  )
   const either = AbortSignal.any([signal, over.signal])
   const working = work(either)
   try {

@@ -15,7 +15,7 @@ import { HostConversation } from './conversation.ts'
 import { type ConversationFacts, listConversations } from './conversation-log.ts'
 import { HookBreaker, type ServerHooks } from './hooks.ts'
 import { hostTools } from './host-tools.ts'
-import { type LoopLimits, loopLimits } from './limits.ts'
+import { type GivenLoopLimits, loopLimitsOf } from './limits.ts'
 import type { LoopParts, LoopServer } from './ports.ts'
 import { type ToolboxEntry, ToolNames } from './toolbox.ts'
 import { type OfferedPrompt, offeredPrompts } from './user-input.ts'
@@ -29,11 +29,11 @@ export interface LoopOptions
   readonly model: Model | readonly [Model, ...Model[]]
   /** Hook rules by server. */
   readonly hooks?: Readonly<Record<string, ServerHooks>>
-  readonly limits?: Partial<LoopLimits>
+  readonly limits?: GivenLoopLimits
 }
 
 /** Idle conversations that are kept open. */
-const keptOpen = 256
+const idleConversations = 256
 
 /** The conversations of a host, and its answers to servers. */
 export class Loop {
@@ -56,7 +56,7 @@ export class Loop {
     this.#parts = {
       ...{ store, clock, servers, policy, state, budgets, audit, system, newId, onVisit, onTurn },
       models: isModel(model) ? [model] : model,
-      limits: { ...loopLimits, ...options.limits },
+      limits: loopLimitsOf(options.limits),
       hookRules: new Map(Object.entries(options.hooks ?? {})),
       breaker: new HookBreaker(clock),
       lines: new KeyedQueue(),
@@ -74,7 +74,7 @@ export class Loop {
     // Re-inserted, so that the map is in the order of use.
     this.#open.delete(id)
     this.#open.set(id, found)
-    if (this.#open.size > keptOpen) this.#forget()
+    if (this.#open.size > idleConversations) this.#forget()
     return found
   }
 
@@ -104,7 +104,7 @@ export class Loop {
   /** Drops the least recently used idle conversations. */
   #forget(): void {
     for (const [id, conversation] of this.#open) {
-      if (this.#open.size <= keptOpen) return
+      if (this.#open.size <= idleConversations) return
       if (!conversation.busy) this.#open.delete(id)
     }
   }
@@ -165,9 +165,11 @@ function leaveCalls<C>(running: Map<string, Set<C>>, server: string, call: C): v
 
 /** A change of a feature set's state that a server reported during a call. */
 export interface StateUpdate {
+  /** The name of the feature set. */
   readonly featureSet: string
   /** The checkpoint before the first report; absent where there was none. */
   readonly before?: string
+  /** The checkpoint after the last report. */
   readonly after: string
   /** Calls of other turns ran at the server, too. */
   readonly shared?: true
@@ -279,8 +281,8 @@ export class StateSets {
 
   /** Reports that a tool's set is unknown. */
   #untold(server: string, tool: string): void {
-    const message = `${clip(server)} does not say which feature set the tool ${clip(tool)} belongs to: its state is kept for this tool alone`
-    const fix = `Add {"live":{"tools":{${JSON.stringify(tool)}:"…"}}} with the name of the set to the server's entry in the config`
+    const message = `${clip(server)} does not say which feature set the tool ${clip(tool)} is part of. Its state is stored for this tool only`
+    const fix = `Add {"live":{"tools":{${JSON.stringify(tool)}:"…"}}} with the name of the set to the entry of the server in the config`
     const said = why('TOOL_WITHOUT_SET', 'live.tools', message, fix)
     void this.#audit.note({ server, kind: 'state', outcome: 'held', why: said, detail: clip(tool) })
   }

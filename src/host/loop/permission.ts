@@ -25,7 +25,9 @@ export async function askPermission(policy: LoopParts['policy'], asked: Asked): 
   if (verdict.do !== 'ask') return { why: undefined, rule: verdict.rule, asked: false }
   const { yes, why: said, rule: approval } = await policy.approve(asked, verdict)
   const { rule } = verdict
-  const no = said ?? why('NOT_APPROVED', rule, 'The user did not agree', `Agree when asked, or allow it in the policy (${rule})`)
+  const no =
+    said ??
+    why('NOT_APPROVED', rule, 'The user did not approve this', `Approve it when asked, or allow it in the policy (${rule})`)
   return yes ? { why: undefined, rule: approval ?? rule, asked: true } : { why: no, asked: true }
 }
 
@@ -53,8 +55,8 @@ function reasonOf(error: unknown): Why | undefined {
 export function whyOf(error: Problem, rule: string): Why {
   const told = reasonOf(error)
   if (told !== undefined) return told
-  const wait = error.retryAfter === undefined ? '' : ` Wait ${durationText(error.retryAfter)}.`
-  return why(error.code, rule, error.message, `${error.suggestion ?? 'Look into the audit'}${wait}`)
+  const wait = error.retryAfter === undefined ? '' : `. Wait ${durationText(error.retryAfter)}`
+  return why(error.code, rule, error.message, `${error.suggestion ?? 'Check the audit log'}${wait}`)
 }
 
 /** Whether an error is an abort. */

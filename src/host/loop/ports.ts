@@ -23,7 +23,15 @@ export interface LoopServer extends Pick<HostServer, 'name' | 'client' | 'live'>
 }
 
 /** Called when a turn begins, with its attachments and whether it is resumed. */
-export type OnTurn = (turn: Turn, said: { readonly attach: readonly Attachment[]; readonly resumed: boolean }) => void
+export type OnTurn = (
+  turn: Turn,
+  said: {
+    /** The attachments of the message. */
+    readonly attach: readonly Attachment[]
+    /** Whether the turn was cut off earlier and continues now. */
+    readonly resumed: boolean
+  },
+) => void
 
 /** What all parts of the loop share. */
 export interface LoopParts {

@@ -34,8 +34,11 @@ export interface PromptSection {
 
 /** The final prompt, in the order of its parts. */
 export interface PromptSnapshot {
+  /** The id of the model that was asked. */
   readonly model: string
+  /** The parts of the prompt, in order. */
   readonly sections: readonly PromptSection[]
+  /** The estimated tokens of the whole prompt. */
   readonly tokens: number
   /** Earlier turns that did not fit into the context window. */
   readonly leftOut: number
@@ -131,12 +134,12 @@ function sectionsOf(
 }
 
 /** The latest turns that fit, and how many did not. Only whole turns, because calls must have their results. */
-function history(turns: readonly TurnRecord[], room: number): Told & { readonly leftOut: number } {
+function history(turns: readonly TurnRecord[], budget: number): Told & { readonly leftOut: number } {
   const told: (readonly ModelMessage[])[] = []
   let tokens = 0
   for (const turn of turns.toReversed()) {
     const { messages, tokens: more } = toldOf(turn)
-    if (tokens + more > room) break
+    if (tokens + more > budget) break
     told.push(messages)
     tokens += more
   }
@@ -153,8 +156,8 @@ const known = new WeakMap<TurnRecord, Told>()
 
 /** The messages of a turn with their tokens. */
 function toldOf(turn: TurnRecord): Told {
-  const kept = known.get(turn)
-  if (kept !== undefined) return kept
+  const stored = known.get(turn)
+  if (stored !== undefined) return stored
   const messages = messagesOf(turn)
   const told = { messages, tokens: messages.reduce((sum, message) => sum + messageTokensOf(message), 0) }
   if (turn.end !== undefined) known.set(turn, told)
@@ -193,8 +196,8 @@ const results = new WeakMap<CallOutcome, ModelToolResult>()
 
 /** An outcome as a tool result, quoted with its source. */
 function resultOf(call: PlannedCall, outcome: CallOutcome): ModelToolResult {
-  const kept = results.get(outcome)
-  if (kept !== undefined) return kept
+  const stored = results.get(outcome)
+  if (stored !== undefined) return stored
   const { content, status } = outcome
   const [kind, about] = sourceOf(call)
   const told = quoteExceptHostText(kind, about, content.length === 0 ? nothing : content)

@@ -236,14 +236,14 @@ function contentOf({ text, uses }: Generation): (LogRecord & { type: 'step' })['
 /** Throws where the turn has reached a limit. */
 function checkBounds({ limits }: LoopParts, turn: TurnRecord): void {
   const { inputTokens, outputTokens } = turn.usage
-  if (turn.inferences >= limits.steps) throw deniedProblem(tooMany('steps', limits.steps, 'answers of the model'))
+  if (turn.inferences >= limits.steps) throw deniedProblem(tooMany('steps', limits.steps, 'model responses'))
   if (inputTokens + outputTokens >= limits.turnTokens) throw deniedProblem(tooMany('turnTokens', limits.turnTokens, 'tokens'))
 }
 
 /** Why a turn has reached a limit. */
 function tooMany(limit: string, most: number, what: string): Why {
-  const fix = `Ask for less at once, or raise limits.${limit}`
-  return why('TURN_TOO_LONG', `limits.${limit}`, `The turn has used its ${most} ${what}`, fix)
+  const fix = `Request less at a time, or raise limits.${limit}`
+  return why('TURN_TOO_LONG', `limits.${limit}`, `The turn has used ${most} ${what} (the limit)`, fix)
 }
 
 /** What audit entries of a turn have in common. */

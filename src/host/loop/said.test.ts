@@ -64,9 +64,7 @@ describe('resources', () => {
   test('of a server that is not there cannot be attached, and nothing is written', async () => {
     const { loop } = await world({ model: scripted('x'), servers: { library: library() } })
     const talk = loop.conversation('c')
-    await expect(talk.send('x', { attach: [{ server: 'nowhere', uri: 'a:b' }] })).rejects.toThrow(
-      'The server nowhere is not known',
-    )
+    await expect(talk.send('x', { attach: [{ server: 'nowhere', uri: 'a:b' }] })).rejects.toThrow('The server nowhere is unknown')
     expect(await talk.turns()).toEqual([])
   })
 })

@@ -123,7 +123,7 @@ export async function toolChangedSince(server: LoopServer, { tool, definition }:
   if (now !== undefined && (await definitionOf(now)) === definition) return undefined
   const what = `The definition of the tool ${clip(tool ?? '')} of ${clip(server.name)}`
   const message = `${what} changed while the question was open. The call was not made`
-  return why('TOOL_CHANGED', 'approval', message, 'Call it again: it is then asked about as it is now')
+  return why('TOOL_CHANGED', 'approval', message, 'Repeat the call. The user is then asked about the new definition')
 }
 
 // Tool names for models, assigned as in the gateway: a name that two servers want goes to neither. All offered names are remembered in the

@@ -9,10 +9,13 @@ import type { PromptSnapshot } from './prompt.ts'
 
 /** The answer of a turn. */
 export interface TurnAnswer {
+  /** The text of the answer. */
   readonly text: string
+  /** Why the model stopped, for example `end_turn`. */
   readonly finishReason: string
-  /** The model that actually answered. */
+  /** The name of the model that answered. */
   readonly model: string
+  /** The tokens that all steps of the turn used. */
   readonly usage: ModelUsage
   /** Changes by hooks, in order. */
   readonly changes: readonly AnswerChange[]
@@ -23,6 +26,7 @@ export type TurnStatus = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled'
 
 /** A call with its outcome, once there is one. */
 export interface TurnCall extends PlannedCall {
+  /** The outcome. Undefined while the call runs. */
   readonly outcome: CallOutcome | undefined
 }
 
@@ -34,7 +38,7 @@ export interface TurnCost extends ModelUsage {
   readonly injected: ReadonlyMap<string, number>
   /** The cost of tools, in their servers' units. */
   readonly units: number
-  /** In the currency of the model's price; undefined where it has none. */
+  /** The price, in the currency of the model's `price`. Undefined if the model has none. */
   readonly money: number | undefined
 }
 
@@ -49,11 +53,16 @@ interface TurnParts {
   readonly undo: () => Promise<UndoReport>
 }
 
-/** A turn of a conversation. Iterate it for its parts, or await `done` for the answer. */
+/**
+ * One turn of a conversation. Iterate it for its parts as they arrive, or await `done` for the answer.
+ * @example
+ * const turn = await host.conversation('c1').send('How is the project?')
+ * for await (const part of turn) if (part.type === 'text') process.stdout.write(part.delta)
+ */
 export class Turn implements AsyncIterable<TurnPart> {
   readonly #record: TurnRecord
   readonly #parts: TurnParts
-  /** The answer; rejects with a Problem when there is none. */
+  /** Resolves with the answer; rejects with a `Problem` if there is none. */
   readonly done: Promise<TurnAnswer>
 
   constructor(record: TurnRecord, parts: TurnParts) {
@@ -62,40 +71,42 @@ export class Turn implements AsyncIterable<TurnPart> {
     this.done = parts.done
   }
 
-  /** Its number in the conversation; never reused. */
+  /** The number of the turn in its conversation. Numbers are never reused. */
   get seq(): number {
     return this.#record.seq
   }
 
+  /** The name of its conversation. */
   get conversation(): string {
     return this.#parts.conversation
   }
 
-  /** The id under which the audit log and servers know it. */
+  /** The id of the turn in the audit log and at servers. */
   get inferenceId(): string {
     return this.#record.inferenceId
   }
 
-  /** Who started it. */
+  /** What started the turn: the user, or an event. */
   get from(): BegunBy {
     return this.#record.from
   }
 
-  /** The user's text; null where an event started the turn. */
+  /** The text of the user. Null if an event started the turn. */
   get text(): string | null {
     return this.#record.text
   }
 
+  /** The current state of the turn. */
   get status(): TurnStatus {
     return this.#parts.status()
   }
 
-  /** The answer; undefined where there is none (yet). */
+  /** The text of the answer. Undefined if there is none, or not yet. */
   get answer(): string | undefined {
     return this.#record.answer
   }
 
-  /** Why there is no answer. */
+  /** Why there is no answer. Undefined while the turn runs, and if there is one. */
   get why(): Why | undefined {
     return this.#record.why
   }
@@ -105,7 +116,7 @@ export class Turn implements AsyncIterable<TurnPart> {
     return this.#record.calls.map(call => ({ ...call, outcome: this.#record.outcomes.get(call.n) }))
   }
 
-  /** The prompt that was sent, with the contributor and cost of each part; undefined before. */
+  /** The prompt that was sent, with the source and the tokens of each part. Undefined before. */
   get prompt(): PromptSnapshot | undefined {
     return this.#record.prompt
   }
@@ -115,7 +126,7 @@ export class Turn implements AsyncIterable<TurnPart> {
     return this.#record.hooks
   }
 
-  /** Tokens, inferences, units and money. */
+  /** The cost of the turn: tokens, inferences, units and money. */
   get cost(): TurnCost {
     const { usage, inferences, prompt, outcomes } = this.#record
     const injected = new Map<string, number>()
@@ -130,14 +141,14 @@ export class Turn implements AsyncIterable<TurnPart> {
     return this.#parts.parts[Symbol.asyncIterator]()
   }
 
-  /** Stops the turn. Effects of its calls stay until it is undone. */
+  /** Stops the turn. Effects of its calls remain until you undo it. */
   cancel(reason?: string): void {
     this.#parts.cancel(reason)
   }
 
   /**
-   * Undoes this turn and all later ones: the conversation continues before it, states are rolled back and calls undone as far as servers
-   * support it. The report says what remains.
+   * Undoes this turn and all later ones: they are removed from the conversation, states are rolled back, and calls are undone as
+   * far as servers support it. The report lists what remains.
    */
   undo(): Promise<UndoReport> {
     return this.#parts.undo()
@@ -146,15 +157,65 @@ export class Turn implements AsyncIterable<TurnPart> {
 
 /** One part of a turn, as it is streamed to its readers. */
 export type TurnPart =
-  | { readonly type: 'hook'; readonly report: HookReport }
-  | { readonly type: 'prompt'; readonly prompt: PromptSnapshot }
+  | {
+      /** The kind of the part. */
+      readonly type: 'hook'
+      /** The outcome of the hook. */
+      readonly report: HookReport
+    }
+  | {
+      /** The kind of the part. */
+      readonly type: 'prompt'
+      /** The prompt that is sent to the model. */
+      readonly prompt: PromptSnapshot
+    }
   /** A piece of the answer. Held back while a hook may still change the answer. */
-  | { readonly type: 'text'; readonly delta: string }
-  | { readonly type: 'call'; readonly call: PlannedCall }
-  | { readonly type: 'progress'; readonly n: number; readonly progress: number; readonly message?: string }
-  | { readonly type: 'result'; readonly call: PlannedCall; readonly outcome: CallOutcome }
-  | { readonly type: 'answer'; readonly text: string; readonly changes: readonly AnswerChange[] }
-  | { readonly type: 'ended'; readonly status: 'failed' | 'cancelled' | 'interrupted'; readonly why: Why }
+  | {
+      /** The kind of the part. */
+      readonly type: 'text'
+      /** The next characters of the answer. */
+      readonly delta: string
+    }
+  | {
+      /** The kind of the part. */
+      readonly type: 'call'
+      /** The call. */
+      readonly call: PlannedCall
+    }
+  | {
+      /** The kind of the part. */
+      readonly type: 'progress'
+      /** The number of the call within the turn, from 0. */
+      readonly n: number
+      /** The progress so far. */
+      readonly progress: number
+      /** What is being done, for people. */
+      readonly message?: string
+    }
+  | {
+      /** The kind of the part. */
+      readonly type: 'result'
+      /** The call. */
+      readonly call: PlannedCall
+      /** The outcome of the call. */
+      readonly outcome: CallOutcome
+    }
+  | {
+      /** The kind of the part. */
+      readonly type: 'answer'
+      /** The whole answer, after changes by hooks. */
+      readonly text: string
+      /** The changes that hooks made, in order. */
+      readonly changes: readonly AnswerChange[]
+    }
+  | {
+      /** The kind of the part. */
+      readonly type: 'ended'
+      /** How the turn ended. */
+      readonly status: 'failed' | 'cancelled' | 'interrupted'
+      /** Why it ended without an answer. */
+      readonly why: Why
+    }
 
 /** The parts of a turn. Each reader gets all of them from the first one on. */
 export class PartBuffer implements AsyncIterable<TurnPart> {

@@ -160,7 +160,7 @@ describe('undoing a turn', () => {
     const turn = await loop.conversation('c').send('Go')
     await asked.promise
     expect(await turn.undo()).toMatchObject({ complete: true })
-    await expect(turn.done).rejects.toThrow('It is being undone')
+    await expect(turn.done).rejects.toThrow('The turn is being undone')
     expect(tickets.size).toBe(0)
   })
 
@@ -201,7 +201,7 @@ describe('undoing a turn', () => {
     await wiped.done
     expect(await wiped.undo()).toMatchObject({
       complete: true,
-      steps: [{ tool: 'wipe', outcome: 'nothing', declined: 'The answer to "Wipe all?" was no' }],
+      steps: [{ tool: 'wipe', outcome: 'nothing', declined: 'The question "Wipe all?" was answered with no' }],
     })
     const booked = await talk.send('Book')
     await booked.done

@@ -49,13 +49,13 @@ class TurnUndo {
     const resting = calls.filter(call => restsOnUpdates(turn, call))
     for (const call of calls) if (!resting.includes(call)) await this.#step(callFacts(call), () => this.#undoCall(call))
     // After all calls, because a compensation may itself be reported as a state.
-    for (const place of reportedStates(turn)) await this.#step(place, async () => stateFate(await this.#back(place)))
+    for (const place of reportedStates(turn)) await this.#step(place, async () => stateOutcome(await this.#back(place)))
     for (const call of resting) await this.#step(callFacts(call), () => this.#undoByUpdates(call))
     return this.#steps
   }
 
   /** Undoes one effect, unless that was settled before, and stores and audits the step. */
-  async #step(about: Omit<UndoStep, 'seq' | 'outcome'>, undo: () => Promise<Fate>): Promise<void> {
+  async #step(about: Omit<UndoStep, 'seq' | 'outcome'>, undo: () => Promise<UndoOutcome>): Promise<void> {
     const { seq, undoSteps, inferenceId } = this.#turn
     const key = stepKey(about)
     const before = undoSteps.findLast(step => step.outcome !== 'stays' && stepKey(step) === key)
@@ -74,7 +74,7 @@ class TurnUndo {
   }
 
   /** Undoes one call: by its state, otherwise by its compensation. */
-  async #undoCall(call: PlannedCall): Promise<Fate> {
+  async #undoCall(call: PlannedCall): Promise<UndoOutcome> {
     const outcome = this.#turn.outcomes.get(call.n)
     if (call.server === undefined || call.readOnly) return { outcome: 'nothing' }
     if (outcome === undefined || outcome.status === 'unknown') return stays(unknownEnd(call))
@@ -85,21 +85,21 @@ class TurnUndo {
       // A call with a compensation has done something, even if the user declined a question.
       const { declined, compensation } = outcome
       if (declined !== undefined && compensation?.parameters === undefined)
-        return { outcome: 'nothing', declined: `The answer to ${quoted(declined)} was no` }
+        return { outcome: 'nothing', declined: `The question ${quoted(declined)} was answered with no` }
       return this.#compensate(call, compensation)
     }
     const failed = await this.#back({ server: call.server, featureSet: setOf(this.#turn, call) ?? '' })
-    if (failed === undefined || outcome.compensation === undefined) return stateFate(failed)
+    if (failed === undefined || outcome.compensation === undefined) return stateOutcome(failed)
     return this.#compensate(call, outcome.compensation)
   }
 
   /** Rolls back all states that were reported during a call. */
-  async #undoByUpdates(call: PlannedCall): Promise<Fate> {
+  async #undoByUpdates(call: PlannedCall): Promise<UndoOutcome> {
     for (const { featureSet } of updatesOf(this.#turn, call)) {
       const failed = await this.#back({ server: call.server ?? '', featureSet })
-      if (failed !== undefined) return stateFate(failed)
+      if (failed !== undefined) return stateOutcome(failed)
     }
-    return stateFate(undefined)
+    return stateOutcome(undefined)
   }
 
   /** Rolls back a state once, and returns why it cannot be rolled back. */
@@ -114,7 +114,7 @@ class TurnUndo {
     const { server, featureSet } = place
     const other = this.#parts.later.find(one => changesAt(one, place).length > 0)
     if (other !== undefined) {
-      const said = `Turn ${other.seq} changed ${featureSet} of ${server} since`
+      const said = `Turn ${other.seq} changed ${featureSet} of ${server} later`
       return why('STATE_IN_USE', 'undo.rollback', said, `Undo turn ${other.seq} first`)
     }
     const changes = changesAt(this.#turn, place)
@@ -122,21 +122,21 @@ class TurnUndo {
     try {
       const { success, why: said } = await this.#parts.state.rollback(server, featureSet, earliest(changes))
       if (success) return undefined
-      const fix = `Set ${featureSet} of ${server} back by hand`
-      return said ?? why('ROLLBACK_REFUSED', 'undo.rollback', `${server} did not go back`, fix)
+      const fix = `Restore ${featureSet} of ${server} manually`
+      return said ?? why('ROLLBACK_REFUSED', 'undo.rollback', `${server} refused the rollback`, fix)
     } catch (error) {
       return whyOf(classify(error), 'undo.rollback')
     }
   }
 
   /** Makes the compensating call, with the policy's permission. */
-  async #compensate(call: PlannedCall, way: Compensation | undefined): Promise<Fate> {
+  async #compensate(call: PlannedCall, way: Compensation | undefined): Promise<UndoOutcome> {
     if (way?.parameters === undefined) return stays(noWay(call, way))
     const { conversation, servers, limits } = this.#parts
     const { server = '' } = call
     const client = servers.find(({ name }) => name === server)?.client
     if (client === undefined)
-      return stays(why('SERVER_UNAVAILABLE', 'servers', `${server} is down`, `Undo again when ${server} is up`))
+      return stays(why('SERVER_UNAVAILABLE', 'servers', `${server} is down`, `Repeat the undo when ${server} is up`))
     // An undo is the user's request, whoever started the turn.
     const turnFacts = { conversation, begunBy: { kind: 'user' } } as const
     const asked = { kind: 'tool', server, tool: way.tool, payload: way.parameters, ...turnFacts } as const
@@ -151,7 +151,7 @@ class TurnUndo {
       })
       if (!result.isError) return { outcome: 'undone', by: 'compensation' }
       const said = `${way.tool} failed: ${clip(result.text, 200)}`
-      return stays(why('UNDO_FAILED', 'undo.compensation', said, `Undo ${call.tool} by hand`))
+      return stays(why('UNDO_FAILED', 'undo.compensation', said, `Undo ${call.tool} manually`))
     } catch (error) {
       return stays(whyOf(classify(error), 'undo.compensation'))
     }
@@ -171,14 +171,14 @@ function restsOnUpdates(turn: TurnRecord, call: PlannedCall): boolean {
 }
 
 /** The outcome of one undo step. */
-type Fate = Pick<UndoStep, 'outcome' | 'by' | 'why' | 'declined'>
+type UndoOutcome = Pick<UndoStep, 'outcome' | 'by' | 'why' | 'declined'>
 
 /** The outcome of a state rollback. */
-function stateFate(failed: Why | undefined): Fate {
+function stateOutcome(failed: Why | undefined): UndoOutcome {
   return failed === undefined ? { outcome: 'undone', by: 'rollback' } : stays(failed)
 }
 
-function stays(said: Why): Fate {
+function stays(said: Why): UndoOutcome {
   return { outcome: 'stays', why: said }
 }
 
@@ -194,16 +194,16 @@ function callFacts({ n, server, tool, featureSet }: PlannedCall): Omit<UndoStep,
 
 /** Why a call with an unknown outcome stays. */
 function unknownEnd({ server = '', tool }: PlannedCall): Why {
-  return why('OUTCOME_UNKNOWN', 'undo', `Nobody knows whether ${tool} was done`, `Look at ${server} and set right what is there`)
+  return why('OUTCOME_UNKNOWN', 'undo', `The outcome of ${tool} is unknown`, `Check ${server}, and correct its state manually`)
 }
 
 /** Why a call without a usable compensation stays. */
 function noWay({ server = '', tool }: PlannedCall, way: Compensation | undefined): Why {
   const said =
     way === undefined
-      ? `${server} does not say how ${tool} is undone`
-      : `${server} says that ${way.tool} undoes ${tool}, but not with what`
-  return why('NO_WAY_BACK', 'undo.compensation', said, `Undo ${tool} by hand`)
+      ? `${server} names no compensation for ${tool}`
+      : `${server} names ${way.tool} as the compensation for ${tool}, but gives no arguments for it`
+  return why('NO_WAY_BACK', 'undo.compensation', said, `Undo ${tool} manually`)
 }
 
 /** A feature set of a server. */
@@ -256,6 +256,6 @@ function earliest(changes: readonly StateUpdate[]): string | null {
 
 function sharedState({ server, featureSet }: StateRef): Why {
   const [set, of] = [clip(featureSet), clip(server)]
-  const said = `${of} changed ${set} while it was called by several turns: nobody knows which of them that belongs to`
-  return why('STATE_SHARED', 'undo.rollback', said, `Look at ${set} of ${of}, and set it back by hand`)
+  const said = `${of} changed ${set} while several turns called it, so the change cannot be assigned to one turn`
+  return why('STATE_SHARED', 'undo.rollback', said, `Check ${set} of ${of}, and restore it manually`)
 }

@@ -11,7 +11,9 @@ import type { LoopParts, LoopServer } from './ports.ts'
 
 /** A resource that is attached to a message. */
 export interface Attachment {
+  /** The server that has the resource. */
   readonly server: string
+  /** The URI of the resource. */
   readonly uri: string
 }
 
@@ -44,7 +46,9 @@ export async function readUserInput(
   const said = typeof input === 'string' ? input : textIn(input)
   checkLength(parts, said)
   if (attach.length > most)
-    throw problem('INVALID_INPUT', `${attach.length} attachments are more than ${most}`, { suggestion: 'Attach fewer' })
+    throw problem('INVALID_INPUT', `The message has ${attach.length} attachments, more than ${most} (the limit)`, {
+      suggestion: 'Attach fewer',
+    })
   const ops: Op[] = []
   const attached: LiveBlock[] = []
   for (const { server, uri } of attach) {
@@ -69,15 +73,17 @@ function isCommand(input: string): boolean {
 /** Throws where the message is too long. */
 function checkLength({ limits }: LoopParts, said: string): void {
   if (said.length <= limits.messageLength) return
-  const message = `The message has ${said.length} characters, the most are ${limits.messageLength}: ${clip(said)}`
-  throw problem('PAYLOAD_TOO_LARGE', message, { suggestion: 'Send less at once, or attach it as a resource' })
+  const message = `The message has ${said.length} characters, more than ${limits.messageLength} (the limit): ${clip(said)}`
+  throw problem('PAYLOAD_TOO_LARGE', message, { suggestion: 'Send a shorter message, or attach the text as a resource' })
 }
 
 /** A prompt that can be called. */
 export interface OfferedPrompt {
   /** What is typed after the slash. */
   readonly command: string
+  /** The server that has the prompt. */
   readonly server: string
+  /** The prompt, as the server lists it. */
   readonly prompt: Prompt
 }
 
@@ -183,7 +189,7 @@ export async function completeCommand(servers: readonly LoopServer[], line: stri
 /** The error for an unknown prompt. */
 function unknown(command: string, offered: readonly OfferedPrompt[]) {
   const names = offered.slice(0, 12).map(one => `/${one.command}`)
-  const known = names.length > 0 ? `There are ${names.join(', ')}` : 'No server offers prompts'
-  const suggestion = `${known}; begin with // to send a slash`
+  const known = names.length > 0 ? `Available: ${names.join(', ')}` : 'No server offers prompts'
+  const suggestion = `${known}. To send a message that begins with a slash, write //`
   return problem('INVALID_INPUT', `There is no prompt /${clip(command)}`, { suggestion })
 }

@@ -200,6 +200,6 @@ test('the environment chooses the model', () => {
 })
 
 test('without a key a provider is refused at once, and the refusal says what to set', () => {
-  expect(() => anthropic({ apiKey: '' })).toThrow('There is no API key for Anthropic')
-  expect(() => openai({ apiKey: '' })).toThrow('There is no API key for OpenAI')
+  expect(() => anthropic({ apiKey: '' })).toThrow('No API key for Anthropic is set')
+  expect(() => openai({ apiKey: '' })).toThrow('No API key for OpenAI is set')
 })

@@ -26,15 +26,15 @@ import {
 export interface AiModelOptions {
   /** Default: the id that the language model reports. */
   readonly id?: string
-  /** The vendor, as servers are told. Default: as the language model reports. */
+  /** The vendor, as servers see it. Default: as the language model reports. */
   readonly vendor?: string
   /** Context window in tokens. Default 128,000. */
   readonly contextWindow?: number
-  /** Capabilities, as servers are told. Default: tools. */
+  /** Capabilities, as servers see them. Default: tools. */
   readonly capabilities?: readonly string[]
-  /** Strengths, for servers with preferences. */
+  /** Its strengths, by which servers can choose between several models. Default: unknown. */
   readonly traits?: ModelTraits
-  /** The price per million tokens, so that turns and budgets count money. */
+  /** The price per million tokens, so that turns and budgets count money. Default: unknown. */
   readonly price?: ModelPrice
 }
 
@@ -42,16 +42,23 @@ type Sdk = typeof import('ai')
 
 /** The part of an AI SDK language model that identifies it. Its own types are not named, so that ours do not depend on the package. */
 interface AiLanguageModel {
+  /** The version of the interface of the AI SDK. */
   readonly specificationVersion: string
+  /** The name of the provider. */
   readonly provider: string
+  /** The id of the model. */
   readonly modelId: string
+  /** Streams an answer. */
   doStream(options: never): PromiseLike<unknown>
 }
 
 /** A model, its name, or a function that loads it on first use. */
 type AiLanguage = string | AiLanguageModel | (() => Promise<string | AiLanguageModel>)
 
-/** @example const host = await createHost({ servers, model: aiModel(createAnthropic()('claude-sonnet-5')) }) */
+/**
+ * Adapts a language model of the AI SDK (package `ai`), so that a host can use any provider that the AI SDK supports.
+ * @example const host = await createHost({ servers, model: aiModel(createAnthropic()('claude-sonnet-5')) })
+ */
 export function aiModel(language: AiLanguage, options: AiModelOptions = {}): Model {
   const info = infoOf(language, options)
   return {
@@ -78,7 +85,7 @@ async function load(vendor: string): Promise<Sdk> {
     return await import('ai')
   } catch (cause) {
     const provider = /^[a-z][a-z-]*$/.test(vendor) && vendor !== 'unknown' ? vendor : 'PROVIDER'
-    const suggestion = `npm install ai @ai-sdk/${provider}`
+    const suggestion = `Install it: npm install ai @ai-sdk/${provider}`
     throw problem('UNSUPPORTED', 'The package ai is not installed', { suggestion, actor: 'operator', cause })
   }
 }
@@ -128,7 +135,7 @@ async function* stream(sdk: Sdk, model: LanguageModel, request: ModelRequest, si
 /** A tool call; throws where its arguments are no object. */
 function toolUse(id: string, name: string, input: unknown): ModelPart {
   if (isRecord(input)) return { type: 'tool_use', id, name, arguments: input }
-  throw brokeOff('The model wrote arguments that are no JSON object')
+  throw brokeOff('The model wrote tool arguments that are not a JSON object')
 }
 
 function brokeOff(message: string): Problem {
@@ -149,7 +156,8 @@ const finishes = new Map<string, ModelFinish>([
 
 /** The end of an answer. Where a provider reports no usage, an estimate is used. */
 function endOf({ finishReason, usage, response }: StepEnd, request: ModelRequest, text: string): ModelPart {
-  if (finishReason === 'interrupted' || finishReason === 'error') throw brokeOff('The provider broke off amid its answer')
+  if (finishReason === 'interrupted' || finishReason === 'error')
+    throw brokeOff('The provider ended its response before it was complete')
   return {
     type: 'end',
     finishReason: finishes.get(finishReason) ?? 'end_turn',
@@ -216,11 +224,11 @@ function textOf(block: LiveBlock): string {
 
 /** What an HTTP status means. */
 const statuses = new Map<number, { readonly code: ProblemCode; readonly fix: string }>([
-  [400, { code: 'INVALID_INPUT', fix: 'Look at what the provider says of the request' }],
-  [401, { code: 'AUTHENTICATION_REQUIRED', fix: 'Give a valid API key' }],
-  [403, { code: 'PERMISSION_DENIED', fix: 'Use a key that may use this model' }],
-  [404, { code: 'RESOURCE_NOT_FOUND', fix: 'Choose a model that the provider has' }],
-  [413, { code: 'PAYLOAD_TOO_LARGE', fix: 'Send less at once' }],
+  [400, { code: 'INVALID_INPUT', fix: 'Correct the request according to the error of the provider' }],
+  [401, { code: 'AUTHENTICATION_REQUIRED', fix: 'Set a valid API key' }],
+  [403, { code: 'PERMISSION_DENIED', fix: 'Use an API key that has access to this model' }],
+  [404, { code: 'RESOURCE_NOT_FOUND', fix: 'Use a model that the provider offers' }],
+  [413, { code: 'PAYLOAD_TOO_LARGE', fix: 'Send a shorter request' }],
   [429, { code: 'RATE_LIMIT_EXCEEDED', fix: 'Wait, or raise the limit at the provider' }],
 ])
 
@@ -234,9 +242,9 @@ function providerProblem(error: unknown, { vendor, id }: Pick<ModelInfo, 'vendor
   const busy = status === undefined || status >= 500
   return problem(
     known?.code ?? (busy ? 'SERVER_UNAVAILABLE' : 'SERVER_ERROR'),
-    `${vendor} (${id}) answered ${status ?? 'nothing'}: ${said}`,
+    `${vendor} (${id}) ${status === undefined ? 'sent no response' : `answered with HTTP ${status}`}: ${said}`,
     {
-      suggestion: known?.fix ?? (busy ? 'Try again in a moment, or choose another model' : 'Look at what the provider says'),
+      suggestion: known?.fix ?? (busy ? 'Retry in a few seconds, or use another model' : 'Check the error of the provider'),
       actor: known?.code === 'AUTHENTICATION_REQUIRED' || known?.code === 'PERMISSION_DENIED' ? 'operator' : undefined,
       retryAfter: wait,
       details: { ...(status !== undefined && { status }) },

@@ -7,9 +7,13 @@ import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 
 /** A tool call that the model wants. */
 export interface ModelToolUse {
+  /** Marks a tool call. */
   readonly type: 'tool_use'
+  /** The id of the call, which its result repeats. */
   readonly id: string
+  /** The name of the tool. */
   readonly name: string
+  /** The arguments of the call. */
   readonly arguments: Readonly<Record<string, unknown>>
 }
 
@@ -17,29 +21,54 @@ export interface ModelToolUse {
 export interface ModelToolResult {
   /** The id of the tool use. */
   readonly id: string
+  /** The content of the result. */
   readonly content: readonly LiveBlock[]
+  /** Whether the tool failed. */
   readonly isError: boolean
 }
 
 /** One message of the conversation. */
 export type ModelMessage =
-  | { readonly role: 'user'; readonly content: readonly LiveBlock[] }
-  | { readonly role: 'assistant'; readonly content: readonly (LiveBlock | ModelToolUse)[] }
-  | { readonly role: 'tool'; readonly results: readonly ModelToolResult[] }
+  | {
+      /** Who speaks. */
+      readonly role: 'user'
+      /** The content of the message. */
+      readonly content: readonly LiveBlock[]
+    }
+  | {
+      /** Who speaks. */
+      readonly role: 'assistant'
+      /** The content of the message. */
+      readonly content: readonly (LiveBlock | ModelToolUse)[]
+    }
+  | {
+      /** Who speaks. */
+      readonly role: 'tool'
+      /** The results of the tool calls of the message before. */
+      readonly results: readonly ModelToolResult[]
+    }
 
 /** A tool for the model. Names fit every provider: 1 to 64 of A-Z a-z 0-9 _ -. */
 export interface ModelTool {
+  /** The name of the tool, unique in the request. */
   readonly name: string
+  /** What the tool does and when to use it. */
   readonly description?: string
+  /** The JSON Schema of its arguments. */
   readonly inputSchema: Readonly<Record<string, unknown>>
 }
 
 /** A request to a model. */
 export interface ModelRequest {
+  /** The system prompt. */
   readonly system: readonly LiveBlock[]
+  /** The conversation, oldest first. */
   readonly messages: readonly ModelMessage[]
+  /** The tools that the model may call. */
   readonly tools: readonly ModelTool[]
+  /** The most tokens of the answer. Default: that of the provider. */
   readonly maxTokens?: number
+  /** The sampling temperature. Default: that of the provider. */
   readonly temperature?: number
   /** Stop sequences. */
   readonly stop?: readonly string[]
@@ -47,7 +76,9 @@ export interface ModelRequest {
 
 /** The tokens that a request used. */
 export interface ModelUsage {
+  /** Tokens of the prompt. */
   readonly inputTokens: number
+  /** Tokens of the answer. */
   readonly outputTokens: number
 }
 
@@ -56,34 +87,68 @@ export type ModelFinish = 'end_turn' | 'max_tokens' | 'stop_sequence' | 'tool_us
 
 /** One piece of an answer, as it streams. */
 export type ModelPart =
-  | { readonly type: 'text'; readonly delta: string }
+  | {
+      /** The kind of the part. */
+      readonly type: 'text'
+      /** The next characters of the answer. */
+      readonly delta: string
+    }
   | ModelToolUse
-  | { readonly type: 'end'; readonly finishReason: ModelFinish; readonly usage: ModelUsage; readonly model?: string }
+  | {
+      /** The kind of the part. */
+      readonly type: 'end'
+      /** Why the model stopped. */
+      readonly finishReason: ModelFinish
+      /** The tokens that the request used. */
+      readonly usage: ModelUsage
+      /** The model that actually ran, if it differs from the requested one. */
+      readonly model?: string
+    }
 
 /** Strengths compared with other models, from 0 to 1; more is better: cheaper, faster, more capable. */
 export interface ModelTraits {
+  /** How cheap it is, from 0 to 1. */
   readonly cost?: number
+  /** How fast it is, from 0 to 1. */
   readonly speed?: number
+  /** How capable it is, from 0 to 1. */
   readonly intelligence?: number
 }
 
 /** Price per million tokens, in the host's currency. */
 export interface ModelPrice {
+  /** Price of a million input tokens. */
   readonly input: number
+  /** Price of a million output tokens. */
   readonly output: number
 }
 
-/** A language model. */
 /**
+ * A language model that a host can ask: one of `anthropic`, `openai`, `aiModel`, `offline` and `scripted`, or your own.
  * @example
- * const model: Model = { info, async *generate(request) { yield { type: 'text', delta: 'Hello' }; yield { type: 'end', … } } }
+ * const model: Model = {
+ *   info: { id: 'echo', vendor: 'me', contextWindow: 8_000, capabilities: [] },
+ *   async *generate() {
+ *     yield { type: 'text', delta: 'Hello' }
+ *     yield { type: 'end', finishReason: 'end_turn', usage: { inputTokens: 1, outputTokens: 1 } }
+ *   },
+ * }
  */
 export interface Model {
+  /** What servers and reports contain about the model. */
   readonly info: ModelInfo
+  /** Its strengths, by which servers can choose between several models. Default: unknown. */
   readonly traits?: ModelTraits
+  /** Its price, so that turns and budgets count money. Default: unknown. */
   readonly price?: ModelPrice
   /** Streams an answer that ends with one `end` part. Errors are thrown, as a Problem where somebody can act. */
-  generate(request: ModelRequest, options: { readonly signal: AbortSignal }): AsyncIterable<ModelPart>
+  generate(
+    request: ModelRequest,
+    options: {
+      /** Aborted when the answer is no longer wanted. */
+      readonly signal: AbortSignal
+    },
+  ): AsyncIterable<ModelPart>
 }
 
 /** The text of blocks, without other content. */

@@ -50,7 +50,7 @@ describe('calls tools from plain commands', () => {
   })
 
   test('says what is missing instead of calling', async () => {
-    expect(await ask('call add a=1')).toEqual({ text: 'add needs b. Say it as: call add b=…', call: undefined })
+    expect(await ask('call add a=1')).toEqual({ text: 'add needs b. Write: call add b=…', call: undefined })
   })
 
   test('an argument that the tool does not take is told, and is no text for it', async () => {
@@ -62,7 +62,7 @@ describe('calls tools from plain commands', () => {
   })
 
   test('says that a tool is not there, and what is near', async () => {
-    expect((await ask('call ad a=1')).text).toBe('There is no tool ad. Do you mean add?')
+    expect((await ask('call ad a=1')).text).toBe('There is no tool ad. Did you mean add?')
   })
 })
 
@@ -75,15 +75,15 @@ test('tells what a tool gave, and that it failed', async () => {
     { role: 'tool', results: [{ id: '1', content: [{ type: 'text', text: '3' }], isError }] },
   ]
   expect((await ask(results(false))).text).toBe('3')
-  expect((await ask(results(true))).text).toBe('That did not work: 3')
+  expect((await ask(results(true))).text).toBe('The call failed: 3')
 })
 
 test('answers a question from what hooks injected, and invents nothing', async () => {
   const memory = quote('context', { server: 'memory' }, 'The user likes tea. The meeting with Kim was moved to Friday. It rains.')
   expect((await ask('When is the meeting with Kim?', memory)).text).toBe(
-    'From what I was given: The meeting with Kim was moved to Friday.',
+    'From the available information: The meeting with Kim was moved to Friday.',
   )
-  expect((await ask('Who won the match?', memory)).text).toMatch(/^Nothing that I was given speaks of that/)
+  expect((await ask('Who won the match?', memory)).text).toMatch(/^The available information does not answer that/)
 })
 
 test('tells of an event in the words of its server', async () => {

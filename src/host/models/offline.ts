@@ -21,7 +21,7 @@ import { type Quote, readQuotes, unquoted } from './quoted.ts'
 const info: ModelInfo = { id: 'offline-assistant', vendor: 'vivarium', contextWindow: 100_000, capabilities: ['tools'] }
 
 const introduction =
-  'I am the offline assistant: I can call tools ("list tools", "call <tool> key=value"), remember things where a tool for that is there, and answer from what servers add to the conversation.'
+  'I am the offline assistant: I can call tools ("list tools", "call <tool> key=value"), remember things if a tool for that is available, and answer from what servers add to the conversation.'
 
 /** What it answers: text, and perhaps a call. */
 interface Reply {
@@ -31,11 +31,14 @@ interface Reply {
 
 /** Options of the offline assistant. */
 export interface OfflineOptions {
-  /** Overrides what it says of itself. */
+  /** Overrides members of `info`. Default: those of the offline assistant. */
   readonly info?: Partial<ModelInfo>
 }
 
-/** @example const host = await createHost({ servers, model: offline() }) */
+/**
+ * Creates a model that needs no network and no key: it answers from simple rules, and calls tools that you name. For trying things out.
+ * @example const host = await createHost({ servers, model: offline() })
+ */
 export function offline(options: OfflineOptions = {}): Model {
   const told = { ...info, ...options.info }
   let calls = 0
@@ -87,7 +90,7 @@ function wanted(quotes: readonly Quote[]): string {
 function told({ results }: ModelMessage & { role: 'tool' }): string {
   const texts = results.map(({ content, isError }) => {
     const text = unquoted(textIn(content))
-    if (isError) return `That did not work: ${text}`
+    if (isError) return `The call failed: ${text}`
     return text === '' ? 'Done.' : text
   })
   return texts.join('\n')
@@ -104,8 +107,8 @@ function answer(question: string, given: readonly Quote[]): string {
     question,
     given.map(({ text }) => text),
   )
-  if (found.length > 0) return `From what I was given: ${found.join(' ')}`
-  return given.length > 0 ? `Nothing that I was given speaks of that. ${introduction}` : introduction
+  if (found.length > 0) return `From the available information: ${found.join(' ')}`
+  return given.length > 0 ? `The available information does not answer that. ${introduction}` : introduction
 }
 
 // Commands, matched against the available tools.
@@ -159,7 +162,7 @@ function callWith(tool: ModelTool, text: string): Reply {
   const missing = requiredOf(tool).filter(name => !Object.hasOwn(args, name))
   if (missing.length === 0) return { text: '', call: { name: tool.name, arguments: args } }
   const example = `call ${tool.name} ${missing.map(name => `${name}=…`).join(' ')}`
-  return { text: `${tool.name} needs ${missing.join(', ')}. Say it as: ${example}` }
+  return { text: `${tool.name} needs ${missing.join(', ')}. Write: ${example}` }
 }
 
 /** Reads JSON, `key=value` pairs, or the whole text for a single text argument. A string is an error message. */
@@ -171,7 +174,7 @@ function readArguments(tool: ModelTool, text: string): Readonly<Record<string, u
       const value: unknown = JSON.parse(text)
       if (isRecord(value)) return value
     } catch {
-      return `The arguments are no JSON: ${clip(text)}`
+      return `The arguments are not valid JSON: ${clip(text)}`
     }
   }
   const pairs = [...text.matchAll(pair)]
@@ -195,7 +198,7 @@ function alone(
   const required = requiredOf(tool)
   const target = required.length === 1 ? required[0] : (texts.find(name => required.includes(name)) ?? texts[0])
   if (target === undefined)
-    return `${tool.name} takes ${[...properties.keys()].join(', ') || 'nothing'}: say call ${tool.name} key=value`
+    return `${tool.name} takes ${[...properties.keys()].join(', ') || 'nothing'}. Write: call ${tool.name} key=value`
   return { [target]: coerce(text.replace(/^"([\s\S]*)"$/, '$1'), properties.get(target)) }
 }
 
@@ -251,11 +254,11 @@ function signature(tool: ModelTool): string {
 
 function unknown(name: string, tools: readonly ModelTool[]): string {
   const near = tools.filter(tool => tool.name.toLowerCase().includes(name.toLowerCase()))
-  return `There is no tool ${clip(name)}. ${near.length > 0 ? `Do you mean ${near.map(tool => tool.name).join(' or ')}?` : 'Say "list tools" to see them.'}`
+  return `There is no tool ${clip(name)}. ${near.length > 0 ? `Did you mean ${near.map(tool => tool.name).join(' or ')}?` : 'Say "list tools" to see them.'}`
 }
 
 function help(tools: readonly ModelTool[]): string {
-  return `Say "list tools" (there are ${tools.length}), "call <tool> key=value", "remember …", or ask about what servers have told me.`
+  return `Say "list tools" (there are ${tools.length}), "call <tool> key=value", "remember …", or ask about the information from servers.`
 }
 
 // Answers: finds the sentences that share words with the question.
@@ -287,7 +290,7 @@ function summary(text: string): string {
     if (short !== '' && short.length + sentence.length > 400) break
     short += `${short === '' ? '' : ' '}${sentence}`
   }
-  return short === '' ? 'There is nothing to sum up.' : short.slice(0, 1_000)
+  return short === '' ? 'There is nothing to summarise.' : short.slice(0, 1_000)
 }
 
 /** How many wanted words a sentence contains. */

@@ -26,8 +26,8 @@ export function anthropic(options: AnthropicOptions = {}): Model {
   const { apiKey = env['ANTHROPIC_API_KEY'], baseURL = env['ANTHROPIC_BASE_URL'] } = options
   const { model = env['ANTHROPIC_MODEL'] ?? 'claude-sonnet-5', contextWindow = 200_000, ...rest } = options
   if (apiKey === undefined || apiKey === '')
-    throw problem('AUTHENTICATION_REQUIRED', 'There is no API key for Anthropic', {
-      suggestion: 'Set ANTHROPIC_API_KEY, or give anthropic({ apiKey })',
+    throw problem('AUTHENTICATION_REQUIRED', 'No API key for Anthropic is set', {
+      suggestion: 'Set ANTHROPIC_API_KEY, or pass anthropic({ apiKey })',
       actor: 'operator',
     })
   const open = async () => {
@@ -56,8 +56,8 @@ export function openai(options: OpenAiOptions = {}): Model {
   const { apiKey = env['OPENAI_API_KEY'], baseURL = env['OPENAI_BASE_URL'] } = options
   const { model = env['OPENAI_MODEL'] ?? 'gpt-5-mini', ...rest } = options
   if ((apiKey === undefined || apiKey === '') && baseURL === undefined)
-    throw problem('AUTHENTICATION_REQUIRED', 'There is no API key for OpenAI', {
-      suggestion: 'Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own',
+    throw problem('AUTHENTICATION_REQUIRED', 'No API key for OpenAI is set', {
+      suggestion: 'Set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server',
       actor: 'operator',
     })
   const open = async () => {
@@ -89,7 +89,7 @@ async function load<T>(name: string, imported: () => Promise<T>): Promise<T> {
   try {
     return await imported()
   } catch (cause) {
-    const suggestion = `npm install ai ${name}`
+    const suggestion = `Install it: npm install ai ${name}`
     throw problem('UNSUPPORTED', `The package ${name} is not installed`, { suggestion, actor: 'operator', cause })
   }
 }

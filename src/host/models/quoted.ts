@@ -226,7 +226,7 @@ function wordsOf(block: LiveBlock): string {
   }
   const { type, mimeType } = block as { readonly type?: unknown; readonly mimeType?: unknown }
   const size = 'data' in block && typeof block.data === 'string' ? `, ${Math.floor((block.data.length * 3) / 4)} bytes` : ''
-  return `[${echo(type)}, ${echo(mimeType)}${size}: it cannot be shown]`
+  return `[${echo(type)}, ${echo(mimeType)}${size}: cannot be shown]`
 }
 
 /** Events as a user message; each keeps its own source. */
@@ -239,7 +239,7 @@ export function eventMessage(server: string, events: readonly PushEvent[]): Mode
 /** Tells the model that its answer is posted in the channel. */
 function answerHere(server: string, channelId: string): LiveBlock {
   const where = `the channel ${JSON.stringify(clip(channelId, 200))} of ${clip(server)}`
-  return hostText(`[Your answer is posted in ${where} by itself. Answer with nothing to stay silent.]`)
+  return hostText(`[Your answer is posted in ${where} automatically. To post nothing, leave the answer empty.]`)
 }
 
 /** The attributes of an event's quotation. */

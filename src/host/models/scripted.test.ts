@@ -29,7 +29,7 @@ test('a script is said line by line, with usage counted', async () => {
 test('a script that has ended refuses, and says how many answers it has', async () => {
   const model = scripted(['One.'])
   await all(model)
-  await expect(all(model)).rejects.toThrow('The script has 1 answers and was asked for number 2')
+  await expect(all(model)).rejects.toThrow('The script has 1 answers, but the model was called 2 times')
   const again = scripted(['One.'], { again: true })
   await all(again)
   expect((await all(again))[0]).toEqual({ type: 'text', delta: 'One.' })

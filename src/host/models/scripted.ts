@@ -20,9 +20,15 @@ import {
 
 /** One answer of a script. */
 export interface ScriptedAnswer {
+  /** The text of the answer. Default: none. */
   readonly text?: string
   /** Tool calls after the text. */
-  readonly calls?: readonly { readonly name: string; readonly arguments?: Readonly<Record<string, unknown>> }[]
+  readonly calls?: readonly {
+    /** The name of the tool. */
+    readonly name: string
+    /** The arguments of the call. Default: none. */
+    readonly arguments?: Readonly<Record<string, unknown>>
+  }[]
   /** Default: derived from the answer. */
   readonly finishReason?: ModelFinish
   /** Thrown after the text, instead of the end. */
@@ -36,11 +42,11 @@ export type ScriptStep = string | ScriptedAnswer | ((request: ModelRequest, turn
 
 /** Options of a scripted model. */
 export interface ScriptedOptions {
-  /** Overrides what it says of itself. */
+  /** Overrides members of `info`. Default: those of the scripted model. */
   readonly info?: Partial<ModelInfo>
-  /** Strengths, for servers with preferences. */
+  /** Its strengths, by which servers can choose between several models. Default: unknown. */
   readonly traits?: ModelTraits
-  /** The price per million tokens. */
+  /** The price per million tokens. Default: unknown. */
   readonly price?: ModelPrice
   /** Seed of the random numbers. Default 1. */
   readonly seed?: number
@@ -66,7 +72,10 @@ export interface ScriptedModel extends Model {
 
 const standardInfo: ModelInfo = { id: 'scripted', vendor: 'vivarium', contextWindow: 200_000, capabilities: ['tools'] }
 
-/** @example const model = scripted([{ calls: [{ name: 'add', arguments: { a: 1, b: 2 } }] }, 'It is 3.']) */
+/**
+ * Creates a model that gives prepared answers in order, for tests. The request after the last answer fails, unless `again` is set.
+ * @example const model = scripted([{ calls: [{ name: 'add', arguments: { a: 1, b: 2 } }] }, 'It is 3.'])
+ */
 export function scripted(script: readonly ScriptStep[] | ScriptStep, options: ScriptedOptions = {}): ScriptedModel {
   const { latencyMs = 0, failures = 0, deltaLength = 24, clock = realClock } = options
   const random = seeded(options.seed ?? 1)
@@ -85,9 +94,9 @@ export function scripted(script: readonly ScriptStep[] | ScriptStep, options: Sc
       const answer: ScriptedAnswer = typeof told === 'string' ? { text: told } : told
       const [least, most] = typeof latencyMs === 'number' ? [latencyMs, latencyMs] : latencyMs
       // Both numbers are drawn for every answer, so that a failure does not shift the following ones.
-      const [draw, luck] = [random(), random()]
+      const [draw, failureDraw] = [random(), random()]
       await pauseFor(clock, answer.latencyMs ?? least + draw * (most - least), signal)
-      if (luck < failures) throw options.failure?.() ?? unavailable()
+      if (failureDraw < failures) throw options.failure?.() ?? unavailable()
       const { text = '', calls = [], error } = answer
       for (let at = 0; at < text.length; at += deltaLength) {
         signal.throwIfAborted()
@@ -106,8 +115,8 @@ function stepAt(script: readonly ScriptStep[] | ScriptStep, at: number, again: b
   if (!Array.isArray(script)) return script as ScriptStep
   const step = script[again && script.length > 0 ? at % script.length : at]
   if (step !== undefined) return step
-  throw problem('SCRIPT_ENDED', `The script has ${script.length} answers and was asked for number ${at + 1}`, {
-    suggestion: 'Add an answer, or give the option again: true',
+  throw problem('SCRIPT_ENDED', `The script has ${script.length} answers, but the model was called ${at + 1} times`, {
+    suggestion: 'Add an answer, or set the option again: true',
     actor: 'operator',
   })
 }
@@ -124,5 +133,5 @@ function endOf({ text = '', calls = [], finishReason }: ScriptedAnswer, request:
 }
 
 function unavailable(): Error {
-  return problem('SERVER_UNAVAILABLE', 'The scripted model failed, as it was told to', { suggestion: 'Try again' })
+  return problem('SERVER_UNAVAILABLE', 'The scripted model failed, as its script says', { suggestion: 'Try again' })
 }

@@ -129,16 +129,32 @@ function turnLine(turn: Turn) {
 
 /** Options for the replayed host; override what should be replaced. */
 export interface ReplayGiven {
+  /** Servers that answer as they did in the recording, by name. */
   readonly servers: Readonly<Record<string, () => Connection>>
+  /** A model that answers as it did in the recording. */
   readonly model: Model
+  /** A clock that shows the time of the recording. */
   readonly clock: Clock
+  /** Returns the ids of the recording, in order. */
   readonly newId: () => string
+  /** Compares the turns that events start. */
   readonly onTurn: OnTurn
 }
 
 /** The part of a host that a replay needs. */
 export interface ReplayHost {
-  conversation(id: string): { send(text: string, options: { readonly attach: readonly Attachment[] }): Promise<Turn> }
+  /** Returns the conversation with this name. */
+  conversation(id: string): {
+    /** Sends a message of the recording. */
+    send(
+      text: string,
+      options: {
+        /** The attachments of the message. */
+        readonly attach: readonly Attachment[]
+      },
+    ): Promise<Turn>
+  }
+  /** Closes the host. */
   close(): Promise<void>
 }
 
@@ -154,12 +170,15 @@ export interface Difference {
   readonly where: string
   /** What differs: `answer`, `status`, `calls[0].status`, … */
   readonly what: string
+  /** The value in the recording. */
   readonly before: unknown
+  /** The value in the replay. */
   readonly after: unknown
 }
 
 /** The result of a replay. */
 export interface Replayed {
+  /** What differs from the recording. Empty if nothing does. */
   readonly differences: readonly Difference[]
   /** Replayed turns. */
   readonly turns: number
@@ -205,7 +224,8 @@ function serversOf(recording: RecordingText): ReadonlyMap<string, ReturnType<typ
   const connections = Map.groupBy(connectionsOf(recording), ({ server }) => server)
   return new Map(
     [...connections].map(([server, recorded]) => {
-      if (server === undefined) throw new TypeError('This is no recording of a host: its connections name no server')
+      if (server === undefined)
+        throw new TypeError('This file is not a recording of a host: its connections do not name a server')
       return [server, recordedServer(recorded)]
     }),
   )
@@ -226,8 +246,8 @@ function replayedModel(recording: RecordingText): Model {
       const same = open.findIndex(line => canonicalJson(line.request) === asked)
       const [line] = open.splice(Math.max(0, same), 1)
       if (line === undefined)
-        throw problem('NOT_RECORDED', 'The model is asked more often than it was recorded', {
-          suggestion: 'Give a model of its own for the replay',
+        throw problem('NOT_RECORDED', 'The replay calls the model more often than the recording does', {
+          suggestion: 'Pass a model for the replay',
         })
       yield* line.parts as readonly ModelPart[]
       if (line.error !== undefined) throw problem(line.error.code, line.error.message)

@@ -151,8 +151,8 @@ test('a file that cannot be written is refused before a host begins', async () =
 })
 
 test('a file that is no recording is refused', async () => {
-  expect(() => readRecording('{"a":1}\n')).toThrow('This is no recording: its first line')
+  expect(() => readRecording('{"a":1}\n')).toThrow('This file is not a recording: its first line')
   const tape = join(import.meta.dirname, '../../../test/tape/older/tape-1.jsonl')
-  await expect(replay(tape, { open: playing() })).rejects.toThrow('This is no recording of a host')
-  expect(() => readRecording('{"at":1,"kind":"begin","version":1}\nno\n')).toThrow('Line 2 of the recording is no JSON')
+  await expect(replay(tape, { open: playing() })).rejects.toThrow('This file is not a recording of a host')
+  expect(() => readRecording('{"at":1,"kind":"begin","version":1}\nno\n')).toThrow('Line 2 of the recording is not valid JSON')
 })

@@ -20,9 +20,9 @@ export interface ServerDefinition extends Omit<ServerEntry, 'target' | 'more'> {
 /** A server in the program's options: what to connect to, alone or with settings. */
 export type ServerOption = Opening | (ServerPlace & ServerSettings)
 
-/** Settings beside the place of a server. */
+/** Settings of a server in addition to its place. */
 export interface ServerSettings {
-  /** Headers of every request over HTTP. */
+  /** Headers of every request over HTTP. Default: none. */
   readonly headers?: Readonly<Record<string, string>>
   /** The longest call, in milliseconds. */
   readonly timeoutMs?: number
@@ -30,16 +30,25 @@ export interface ServerSettings {
   readonly startTimeoutMs?: number
   /** Connect options such as `auth` and `revisions`. Handlers that the host needs itself (sampling, elicitation, MCP Live) are not replaced. */
   readonly connect?: ConnectOptions
-  /** Tools that may be called without asking in turns that the user starts. */
+  /** Tools that may be called without asking in turns that the user starts. Default: none. */
   readonly autoApprove?: readonly string[]
   /** Feature sets of MCP Live, and what they may do. */
   readonly live?: LiveSection
-  /** Names of the server's events (`server.event`) that go to the inbox. */
+  /** Names of the server's events (`server.event`) that go to the inbox. Default: none. */
   readonly events?: readonly string[]
 }
 
 /** The place: `url` or `command` as in config files, or any `target`. */
-type ServerPlace = { readonly target: Opening } | { readonly url: string | URL } | Command
+type ServerPlace =
+  | {
+      /** What to connect to. */
+      readonly target: Opening
+    }
+  | {
+      /** The URL of the server. */
+      readonly url: string | URL
+    }
+  | Command
 
 const settings: (keyof ServerSettings)[] = ['headers', 'timeoutMs', 'startTimeoutMs', 'connect', 'autoApprove', 'live', 'events']
 const commandMembers = ['command', 'args', 'env', 'cwd', 'stderr'] as const
@@ -54,8 +63,8 @@ export function knownServer(name: string, option: ServerOption): ServerDefinitio
 function detailed(name: string, option: ServerOption): { readonly target: Opening } {
   const { target, more } = placeIn(option)
   if (!isOpening(target)) {
-    const wanted = `a URL, { command, args }, or that as { target, headers, live, … }`
-    throw new TypeError(`Server "${clip(name)}" has nothing to connect to: give ${wanted}`)
+    const wanted = `a URL, { command, args }, or { target, headers, live, … } with one of them as target`
+    throw new TypeError(`Server "${clip(name)}" has no target. Use ${wanted}`)
   }
   check(`servers.${name}`, more, settings)
   if (isRecord(more['live'])) check(`servers.${name}.live`, more['live'], liveMembers)
@@ -78,11 +87,11 @@ function placeIn(option: ServerOption): { readonly target: unknown; readonly mor
 
 /** Throws for an unknown member. */
 function check(place: string, given: Readonly<Record<string, unknown>>, known: readonly string[]): void {
-  const stranger = Object.keys(given).find(member => !known.includes(member))
-  if (stranger === undefined) return
-  const [meant] = nearest(stranger, known)
-  const hint = meant === undefined ? `there are ${known.join(', ')}` : `did you mean ${meant}?`
-  throw new TypeError(`${place}.${clip(stranger)} is not known: ${hint}`)
+  const unknownMember = Object.keys(given).find(member => !known.includes(member))
+  if (unknownMember === undefined) return
+  const [meant] = nearest(unknownMember, known)
+  const hint = meant === undefined ? `Use ${known.join(', ')}` : `Did you mean ${meant}?`
+  throw new TypeError(`${place}.${clip(unknownMember)} is not known. ${hint}`)
 }
 
 /** Whether a value can be connected. */

@@ -22,7 +22,9 @@ import { ToolList } from './tool-list.ts'
 
 /** A tool that may be offered to a model. */
 export interface HostTool {
+  /** The name of its server. */
   readonly server: string
+  /** The tool, as the server lists it. */
   readonly tool: Tool
   /** Its feature set, by the config or by its own declaration. */
   readonly featureSet?: string | undefined
@@ -37,11 +39,13 @@ export type ServerStatus = 'connecting' | 'up' | 'down' | 'refused'
 
 /** A server as the rest of the host sees it. */
 export interface HostServer {
+  /** The name of the server. */
   readonly name: string
   /** Undefined while it is not connected. */
   readonly client: Client | undefined
   /** Also undefined where it does not speak MCP Live. */
   readonly live: LiveConnection | undefined
+  /** The state of its connection. */
   readonly status: ServerStatus
   /** Why it is not connected. */
   readonly why?: Why | undefined
@@ -241,7 +245,7 @@ export class ManagedServer implements HostServer {
     const options = this.#port.options(this.name)
     const late = new AbortController()
     const { startTimeoutMs: startMs = connectMs } = entry
-    const tooLate = `it did not come up within ${startMs / 1000} s (startTimeout of its entry)`
+    const tooLate = `it did not start within ${startMs / 1000} s (startTimeout of its entry)`
     const cancel = this.#port.clock.setTimeout(() => late.abort(new Error(tooLate)), startMs, true)
     try {
       const signal = AbortSignal.any([this.#stop.signal, late.signal])
@@ -293,11 +297,11 @@ export class ManagedServer implements HostServer {
       this.#become('down')
     } else if (reason instanceof TypeError) {
       const message = `The server ${quoted(this.name)} cannot be used: ${said}`
-      this.#why = why('SERVER_REFUSED', 'servers.target', message, 'Correct its entry')
+      this.#why = why('SERVER_REFUSED', 'servers.target', message, 'Correct its entry in the config')
       this.#become('refused')
     } else {
-      const fix = `It is tried again in ${Math.ceil(waitMs / 1000)} s; correct its entry if that does not help`
-      this.#why = why('SERVER_DOWN', 'servers.connection', `The server ${quoted(this.name)} is not there: ${said}`, fix)
+      const fix = `The next attempt is in ${Math.ceil(waitMs / 1000)} s. If the error persists, correct its entry in the config`
+      this.#why = why('SERVER_DOWN', 'servers.connection', `The server ${quoted(this.name)} is not available: ${said}`, fix)
       this.#become('down')
     }
     this.#port.note('server', this.name, 'failure', this.#why)

@@ -54,7 +54,7 @@ function inMemory(server = createServer({ name: 'here', version: '1.0.0' })) {
   onTestFinished(() => server.close())
   return () => {
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     return here
   }
 }
@@ -82,7 +82,10 @@ test('one broken server harms no other, and each says why it is not up', async (
     ['fine', 'up'],
   ])
   for (const { why, status } of servers.list()) expect(why === undefined).toBe(status === 'up')
-  expect(servers.get('gone')?.why).toMatchObject({ code: 'SERVER_DOWN', fix: expect.stringMatching(/tried again in 1 s/) })
+  expect(servers.get('gone')?.why).toMatchObject({
+    code: 'SERVER_DOWN',
+    fix: expect.stringMatching(/^The next attempt is in 1 s/),
+  })
   expect(notes.find(({ server }) => server === 'gone')).toMatchObject({ kind: 'server', outcome: 'failure' })
   expect(await servers.get('gone')?.tools()).toEqual([])
 })
@@ -203,7 +206,7 @@ test('pauses grow while a server does not stay up, and begin anew after one that
   await apply({
     flapping: () => {
       const [here, there] = memoryPair()
-      server.door.accept(there)
+      server.acceptor.accept(there)
       give = () => void there.close()
       return here
     },

@@ -126,8 +126,8 @@ function isName(name: string): boolean {
 }
 
 function unnamed(name: string): Why {
-  const fix = 'Give it 1 to 100 letters and digits, of other alphabets fewer'
-  return why('SERVER_NAME', 'servers.name', `${quoted(name)} is no name of a server`, fix)
+  const fix = 'Use 1 to 100 letters and digits (fewer for letters outside ASCII)'
+  return why('SERVER_NAME', 'servers.name', `${quoted(name)} is not a valid server name`, fix)
 }
 
 /** The settings that do not concern the connection. */
@@ -141,6 +141,6 @@ function refusedServer(name: string, said: Why): HostServer {
 }
 
 function disabled(name: string): Why {
-  const message = `The server ${quoted(name)} is switched off`
+  const message = `The server ${quoted(name)} is disabled`
   return why('SERVER_DISABLED', 'config.disabled', message, 'Remove "disabled" from its entry')
 }

@@ -7,7 +7,7 @@ import type { StateHolder } from './checkpoint-writer.ts'
 
 type Answer = RollbackAnswer
 
-function world(keeper: StateHolder = 'host', options: Partial<StateBookOptions> = {}) {
+function world(holder: StateHolder = 'host', options: Partial<StateBookOptions> = {}) {
   const clock = fakeClock()
   const store = memoryStore({ now: clock.now })
   const asked: string[] = []
@@ -20,7 +20,7 @@ function world(keeper: StateHolder = 'host', options: Partial<StateBookOptions> 
       store,
       clock,
       port: {
-        keeper: () => keeper,
+        holder: () => holder,
         rollsBack: () => port.rolls,
         ask: async (_server, _set, checkpoint) => {
           asked.push(checkpoint)
@@ -300,8 +300,8 @@ describe('A13', () => {
 })
 
 describe('going back', () => {
-  async function two(keeper?: StateHolder) {
-    const all = world(keeper)
+  async function two(holder?: StateHolder) {
+    const all = world(holder)
     await call(all.book, { checkpoint: 'c1', parent: null, data: { n: 1 } })
     await call(all.book, { checkpoint: 'c2', parent: 'c1', patch: add('/n', 2) })
     return all

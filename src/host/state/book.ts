@@ -22,28 +22,36 @@ export interface Sent {
   readonly state?: unknown
   /** The id of the head, where the server keeps the state. */
   readonly checkpoint?: string
+  /** The checkpoint that was the head when the call was sent. */
   readonly head?: string
   /** The order of sending. */
   readonly order: number
 }
 
 /** The part that `record` needs. Without an order it counts as sent last. */
-type SentBefore = { readonly head?: string | undefined; readonly order?: number | undefined }
+type SentBefore = {
+  /** The checkpoint that was the head when the call was sent. */
+  readonly head?: string | undefined
+  /** The order of sending. */
+  readonly order?: number | undefined
+}
 
 /** The result of a rollback. */
 export interface RolledBack {
+  /** Whether it was rolled back. */
   readonly success: boolean
   /** The head afterwards. */
   readonly head?: string
   /** The server does not support the request; it gets the earlier state with the next call. */
   readonly hostOnly?: boolean
+  /** Why it was not. */
   readonly why?: Why
 }
 
 /** What the book needs to know about servers. */
 interface StateBookPort {
   /** Who keeps the state of a set. */
-  keeper(server: string, featureSet: string): StateHolder
+  holder(server: string, featureSet: string): StateHolder
   /** Whether a set declares rollback. */
   rollsBack(server: string, featureSet: string): boolean
   /** Asks the server to roll back. */
@@ -62,12 +70,15 @@ export interface RollbackAnswer {
 
 /** A checkpoint in a tree. */
 export interface TreeNode {
+  /** The id of the checkpoint. */
   readonly checkpoint: string
+  /** The checkpoint before it. Null: it is the first one. */
   readonly parent: string | null
   /** Milliseconds since the epoch. */
   readonly at: number
-  /** `kept`: the host has its state. `server`: the server has it. */
+  /** `stored`: the host has its state. `server`: the server has it. */
   readonly state: 'kept' | 'server' | 'orphan' | 'broken'
+  /** Whether it is the head. */
   readonly current: boolean
 }
 
@@ -115,13 +126,13 @@ export class StateBook {
     const head = lineage.current
     if (head === undefined) return { order }
     if (this.#isServers(server, featureSet, head)) return { checkpoint: head.id, head: head.id, order }
-    const kept = await this.#kept(lineage, head)
-    return kept === undefined ? { head: head.id, order } : { state: kept.value, head: head.id, order }
+    const stored = await this.#stored(lineage, head)
+    return stored === undefined ? { head: head.id, order } : { state: stored.value, head: head.id, order }
   }
 
   /**
    * Records the state that a result reported. `sent`: what `before` returned for the call; of several calls in flight, the one sent last
-   * determines the head. Without it the report stands alone.
+   * determines the head. Without it the report has no predecessor.
    */
   async record(server: string, featureSet: string, report: StateReport, sent?: SentBefore | string): Promise<Recorded> {
     const recorded = await this.#inTurn(server, featureSet, async lineage => {
@@ -130,8 +141,8 @@ export class StateBook {
       const before = lineage.current?.id
       const order = (typeof sent === 'object' ? sent.order : undefined) ?? ++lineage.order
       const parent = report.parent === undefined ? ((typeof sent === 'object' ? sent.head : sent) ?? null) : report.parent
-      const keeper = this.#options.port.keeper(server, featureSet)
-      const placed = await this.#growth.record(lineage, keeper, { ...report, parent }, order)
+      const holder = this.#options.port.holder(server, featureSet)
+      const placed = await this.#growth.record(lineage, holder, { ...report, parent }, order)
       return before === undefined ? placed : { ...placed, before }
     })
     for (const why of recorded.whys) this.#options.odd?.(server, featureSet, why)
@@ -146,7 +157,12 @@ export class StateBook {
     server: string,
     featureSet: string,
     checkpoint: string | null,
-    { signal }: { readonly signal?: AbortSignal } = {},
+    {
+      signal,
+    }: {
+      /** Stops waiting for the server. */
+      readonly signal?: AbortSignal
+    } = {},
   ): Promise<RolledBack> {
     const going = checkpoint === null ? this.#clear(server, featureSet) : this.#rollback(server, featureSet, checkpoint, signal)
     const rolled = (outcome: RolledBack): void =>
@@ -177,8 +193,8 @@ export class StateBook {
     if (!port.rollsBack(server, featureSet)) return { success: false, why: notOffered(featureSet) }
     const lineage = await this.#fresh(server, featureSet)
     const target = lineage.find(checkpoint)
-    const held = port.keeper(server, featureSet) === 'host' || target?.version !== undefined
-    if (target === undefined || target.mark === 'broken' || (held && !(await this.#isKept(lineage, target))))
+    const held = port.holder(server, featureSet) === 'host' || target?.version !== undefined
+    if (target === undefined || target.mark === 'broken' || (held && !(await this.#isCurrent(lineage, target))))
       return { success: false, why: unknownCheckpoint(checkpoint) }
     const order = ++lineage.order
     const answer = await port.ask(server, featureSet, checkpoint, signal)
@@ -200,8 +216,8 @@ export class StateBook {
   /** The state at a checkpoint. Throws a Problem where it is not kept. */
   async at(server: string, featureSet: string, checkpoint: string): Promise<unknown> {
     const lineage = await this.#fresh(server, featureSet)
-    const kept = await this.#kept(lineage, lineage.find(checkpoint))
-    if (kept !== undefined) return structuredClone(kept.value)
+    const stored = await this.#stored(lineage, lineage.find(checkpoint))
+    if (stored !== undefined) return structuredClone(stored.value)
     const { code, message, fix } = unknownCheckpoint(checkpoint)
     throw problem(code, message, { suggestion: fix })
   }
@@ -211,8 +227,8 @@ export class StateBook {
     const lineage = await this.#fresh(server, featureSet)
     const node = checkpoint === undefined ? lineage.current : lineage.find(checkpoint)
     if (node === undefined) return undefined
-    const kept = await this.#kept(lineage, node)
-    return { checkpoint: node.id, parent: node.parent, ...(kept !== undefined && { data: kept.value }) }
+    const stored = await this.#stored(lineage, node)
+    return { checkpoint: node.id, parent: node.parent, ...(stored !== undefined && { data: stored.value }) }
   }
 
   /** The JSON Patch (RFC 6902) between the states of two checkpoints, on any branches. */
@@ -233,23 +249,30 @@ export class StateBook {
   }
 
   /** The sets that have checkpoints. */
-  sets(): Promise<readonly { readonly server: string; readonly featureSet: string }[]> {
+  sets(): Promise<
+    readonly {
+      /** The name of the server. */
+      readonly server: string
+      /** The name of the feature set. */
+      readonly featureSet: string
+    }[]
+  > {
     return Lineage.list(this.#options.store)
   }
 
   /** Whether only the server has the state of a checkpoint. */
   #isServers(server: string, featureSet: string, { version }: StateCheckpoint): boolean {
-    const keeper = this.#options.port.keeper(server, featureSet)
-    return keeper === 'server' || (keeper === 'either' && version === undefined)
+    const holder = this.#options.port.holder(server, featureSet)
+    return holder === 'server' || (holder === 'either' && version === undefined)
   }
 
   /** The state of a checkpoint; undefined where it is not stored. */
-  async #kept(lineage: Lineage, node: StateCheckpoint | undefined): Promise<{ readonly value: unknown } | undefined> {
+  async #stored(lineage: Lineage, node: StateCheckpoint | undefined): Promise<{ readonly value: unknown } | undefined> {
     return node?.version === undefined ? undefined : this.#contents.read(lineage.space, node.version)
   }
 
   /** Whether the state is still stored. */
-  async #isKept(lineage: Lineage, { version }: StateCheckpoint): Promise<boolean> {
+  async #isCurrent(lineage: Lineage, { version }: StateCheckpoint): Promise<boolean> {
     return version !== undefined && (await this.#contents.has(lineage.space, version))
   }
 
@@ -301,47 +324,47 @@ async function spaceOf(key: string): Promise<string> {
 
 /** Why a checkpoint without a usable name is not kept. */
 function unnamedCheckpoint(): Why {
-  const message = 'A checkpoint without a name, or with one of more than 512 characters, cannot be kept'
-  return why('CHECKPOINT_INVALID', 'state.checkpoint', message, 'Have the server give its checkpoints short names')
+  const message = 'The checkpoint was not stored, because its name is empty or longer than 512 characters'
+  return why('CHECKPOINT_INVALID', 'state.checkpoint', message, 'Correct the server so that it uses short checkpoint names')
 }
 
 /** Why a rollback fails: there is no such checkpoint, or its state is not kept. */
 function unknownCheckpoint(checkpoint: string): Why {
-  const message = `There is no checkpoint ${quoted(checkpoint)}, or its state is not kept any more`
-  return why('CHECKPOINT_NOT_FOUND', 'state.retention', message, 'Choose one that the tree of the feature set shows')
+  const message = `The checkpoint ${quoted(checkpoint)} does not exist, or its state is no longer stored`
+  return why('CHECKPOINT_NOT_FOUND', 'state.retention', message, 'Use a checkpoint from the tree of the feature set')
 }
 
 /** Why a rollback fails: the feature set does not declare it. */
 function notOffered(featureSet: string): Why {
   const message = `The feature set ${quoted(featureSet)} does not declare rollback`
-  const fix = 'Undo by a call of its tools, or use a server that declares rollback for it'
+  const fix = 'Undo the changes with its tools, or use a server that declares rollback for it'
   return why('ROLLBACK_NOT_OFFERED', 'state.rollback', message, fix)
 }
 
 /** Why a rollback fails: the server refused it. */
 function rollbackRefused(checkpoint: string, reason: string | undefined): Why {
-  const message = `The server did not go back to ${quoted(checkpoint)}${reason === undefined ? '' : `: ${quoted(reason)}`}`
-  return why('ROLLBACK_REFUSED', 'state.rollback', message, 'Nothing has changed; try another checkpoint, or again later')
+  const message = `The server refused the rollback to ${quoted(checkpoint)}${reason === undefined ? '' : `: ${quoted(reason)}`}`
+  return why('ROLLBACK_REFUSED', 'state.rollback', message, 'Nothing has changed. Use another checkpoint, or retry later')
 }
 
 /** Why a rollback failed without a clear answer: a timeout or an error. */
 function failedRollback(checkpoint: string, { code, message }: Problem): Why {
   const said = code === 'OPERATION_TIMEOUT' ? 'ROLLBACK_TIMEOUT' : 'ROLLBACK_FAILED'
-  const fix = 'The next call carries the state of before; try it again later'
-  return why(said, 'state.rollback', `Going back to ${quoted(checkpoint)} failed: ${quoted(message)}`, fix)
+  const fix = 'The state is as before the rollback. Retry later'
+  return why(said, 'state.rollback', `The rollback to ${quoted(checkpoint)} failed: ${quoted(message)}`, fix)
 }
 
 /** Why a rollback to before the first checkpoint fails: the server keeps the state itself. */
 function noEarlierState(server: string, featureSet: string): Why {
   const [set, of] = [quoted(featureSet), clip(server)]
-  const message = `There was no checkpoint of ${set} before, and ${of} keeps its state itself: it can go back to checkpoints only`
-  return why('NO_EARLIER_STATE', 'state.rollback', message, `Set ${set} of ${of} back by hand`)
+  const message = `${set} had no checkpoint before, and ${of} stores its state itself, so it can roll back only to checkpoints`
+  return why('NO_EARLIER_STATE', 'state.rollback', message, `Restore ${set} of ${of} manually`)
 }
 
 // What servers declare about state, remembered while they are down.
 
 interface Known {
-  readonly keeper: StateHolder
+  readonly holder: StateHolder
   readonly rollback: boolean
 }
 
@@ -356,21 +379,21 @@ export function stateBookPort(serverOf: (name: string) => HostServer | undefined
     const key = JSON.stringify([server, featureSet])
     const live = serverOf(server)?.live
     const facts = live?.featureSets.get(featureSet)
-    if (live === undefined || facts === undefined) return last.get(key) ?? { keeper: 'either', rollback: false }
+    if (live === undefined || facts === undefined) return last.get(key) ?? { holder: 'either', rollback: false }
     // From 0.4 on the keeper is not declared; data or a patch in a result shows it.
     const silent = live.dialect.label === '0.4' || live.dialect.label === '0.5'
-    const keeper = facts.hostState === true ? 'host' : silent ? 'either' : 'server'
-    const known: Known = { keeper, rollback: facts.rollback === true }
+    const holder = facts.hostState === true ? 'host' : silent ? 'either' : 'server'
+    const known: Known = { holder, rollback: facts.rollback === true }
     if (last.size >= remembered && !last.has(key)) last.delete(last.keys().next().value ?? '')
     last.set(key, known)
     return known
   }
   return {
-    keeper: (server, featureSet) => look(server, featureSet).keeper,
+    holder: (server, featureSet) => look(server, featureSet).holder,
     rollsBack: (server, featureSet) => look(server, featureSet).rollback,
     ask: async (server, featureSet, checkpoint, signal) => {
       const live = serverOf(server)?.live
-      if (live === undefined) return { success: false, checkpoint, reason: 'the server is not there' }
+      if (live === undefined) return { success: false, checkpoint, reason: 'the server is not connected' }
       return live.rollback(featureSet, checkpoint, signal === undefined ? {} : { signal })
     },
   }

@@ -11,11 +11,13 @@ import type { Lineage, StateCheckpoint } from './lineage.ts'
 
 /** The result of recording a checkpoint. */
 export interface Recorded {
+  /** The id of the checkpoint. */
   readonly checkpoint: string
   /** The previous head; absent where there was none. */
   readonly before?: string
   /** Whether it is the head now. */
   readonly current: boolean
+  /** Why the host has no state for it: the parent is unknown (`orphan`), or the patch does not apply (`broken`). */
   readonly mark?: 'orphan' | 'broken'
   /** Irregularities. */
   readonly whys: readonly Why[]
@@ -36,7 +38,7 @@ interface GrowthParts {
 interface Placing {
   readonly node: StateCheckpoint
   readonly content: Content
-  readonly keeper: StateHolder
+  readonly holder: StateHolder
   readonly order: number
   readonly whys: readonly Why[]
 }
@@ -50,7 +52,7 @@ export class CheckpointWriter {
   }
 
   /** Records a report: a repeat only moves the head, otherwise a checkpoint is placed. */
-  async record(lineage: Lineage, keeper: StateHolder, report: PlacedReport, order: number): Promise<Recorded> {
+  async record(lineage: Lineage, holder: StateHolder, report: PlacedReport, order: number): Promise<Recorded> {
     const { checkpoint: id, parent: name } = report
     const parent = name === null ? undefined : lineage.find(name)
     const known = lineage.find(id)
@@ -59,9 +61,9 @@ export class CheckpointWriter {
       return { checkpoint: id, current: lineage.current?.n === known.n, whys: [] }
     }
     const whys: Why[] = []
-    const content = contentOf(report, parent, keeper)
+    const content = contentOf(report, parent, holder)
     // A checkpoint whose state the server keeps needs no known parent.
-    const orphan = name !== null && parent === undefined && (keeper === 'host' || content.kind !== 'none')
+    const orphan = name !== null && parent === undefined && (holder === 'host' || content.kind !== 'none')
     if (orphan) whys.push(orphaned(id, name))
     // A marked checkpoint may be reported again with better data.
     const again = known?.mark === undefined ? undefined : known
@@ -71,7 +73,7 @@ export class CheckpointWriter {
     const { clock } = this.#parts
     const bare = { n: again?.n ?? lineage.nextNumber, id, parent: name, up: parent?.n ?? 0, at: clock.now() }
     const node: StateCheckpoint = orphan ? orphanOf(bare, content, report.patch) : bare
-    return this.#place(lineage, { node, content, keeper, order, whys })
+    return this.#place(lineage, { node, content, holder, order, whys })
   }
 
   /**
@@ -105,8 +107,8 @@ export class CheckpointWriter {
 
   /** Writes a checkpoint, updates the head, and adopts orphans that waited for it. */
   async #place(lineage: Lineage, placing: Placing): Promise<Recorded> {
-    const { content, keeper, order } = placing
-    const leads = order >= lineage.headOrder && content.kind !== 'broken' && !(keeper === 'host' && content.kind === 'none')
+    const { content, holder, order } = placing
+    const leads = order >= lineage.headOrder && content.kind !== 'broken' && !(holder === 'host' && content.kind === 'none')
     const current = leads ? placing.node.n : undefined
     const written = await this.#write(lineage, placing, current)
     if ('code' in written) return this.#place(lineage, { ...placing, content: { kind: 'broken', why: written } })
@@ -115,7 +117,7 @@ export class CheckpointWriter {
     else if (written.mark === 'orphan') lineage.orders.set(written.n, order)
     else if (written.version !== undefined) await this.#hold(lineage)
     await lineage.prune(this.#parts.most)
-    await this.#adopt(lineage, written, keeper)
+    await this.#adopt(lineage, written, holder)
     const whys = content.kind === 'broken' ? [...placing.whys, content.why] : placing.whys
     const shown = { checkpoint: written.id, current: lineage.current?.n === written.n, whys }
     return written.mark === undefined ? shown : { ...shown, mark: written.mark }
@@ -141,7 +143,7 @@ export class CheckpointWriter {
   }
 
   /** Attaches orphans whose parent has arrived, and applies their patches. */
-  async #adopt(lineage: Lineage, parent: StateCheckpoint, keeper: StateHolder): Promise<void> {
+  async #adopt(lineage: Lineage, parent: StateCheckpoint, holder: StateHolder): Promise<void> {
     for (const orphan of lineage.orphansOf(parent.id)) {
       if (orphan.n === parent.n || parent.mark !== undefined) continue
       const { mark: _, pending, ...node } = { ...orphan, up: parent.n }
@@ -149,8 +151,8 @@ export class CheckpointWriter {
       lineage.orders.delete(orphan.n)
       const own: Content = orphan.version === undefined ? { kind: 'none' } : { kind: 'same', version: orphan.version }
       const report = { checkpoint: node.id, parent: parent.id }
-      const content = pending === undefined ? own : contentOf({ ...report, patch: pending }, parent, keeper)
-      await this.#place(lineage, { node, content, keeper, order, whys: [] })
+      const content = pending === undefined ? own : contentOf({ ...report, patch: pending }, parent, holder)
+      await this.#place(lineage, { node, content, holder, order, whys: [] })
     }
   }
 
@@ -159,8 +161,8 @@ export class CheckpointWriter {
     if (known.mark !== undefined || known.parent !== report.parent || known.up !== (parent?.n ?? 0)) return false
     if (report.data === undefined) return true
     if (known.version === undefined) return false
-    const kept = await this.#parts.contents.read(lineage.space, known.version)
-    return kept !== undefined && canonicalJson(kept.value) === canonicalJson(report.data)
+    const stored = await this.#parts.contents.read(lineage.space, known.version)
+    return stored !== undefined && canonicalJson(stored.value) === canonicalJson(report.data)
   }
 
   async #mismatch(lineage: Lineage, report: PlacedReport, parent: StateCheckpoint | undefined): Promise<Why | undefined> {
@@ -177,20 +179,20 @@ export class CheckpointWriter {
 
   async #commit(ops: ReturnType<Lineage['writing']>): Promise<void> {
     const outcome = await this.#parts.store.commit(ops)
-    if (!outcome.ok) throw problem('STATE_CONFLICT', 'Another process wrote the same state meanwhile')
+    if (!outcome.ok) throw problem('STATE_CONFLICT', 'Another process changed the same state at the same time')
   }
 }
 
 /** Why a checkpoint is marked as an orphan: its parent is not known. */
 function orphaned(checkpoint: string, parent: string): Why {
-  const message = `The checkpoint ${quoted(checkpoint)} rests on ${quoted(parent)}, which is not known here`
-  return why('CHECKPOINT_ORPHAN', 'state.parent', message, 'Have the server report the whole state as data')
+  const message = `The checkpoint ${quoted(checkpoint)} is based on ${quoted(parent)}, which is not stored`
+  return why('CHECKPOINT_ORPHAN', 'state.parent', message, 'Correct the server so that it reports the whole state as data')
 }
 
 /** Why a checkpoint is odd: its name stood for another one before. */
 function reused(checkpoint: string): Why {
-  const message = `The name ${quoted(checkpoint)} stood for another checkpoint before; it stands for the later one now`
-  return why('CHECKPOINT_REUSED', 'state.checkpoint', message, 'Have the server give each checkpoint a name of its own')
+  const message = `The checkpoint name ${quoted(checkpoint)} was used again. It now refers to the later checkpoint`
+  return why('CHECKPOINT_REUSED', 'state.checkpoint', message, 'Correct the server so that each checkpoint has its own name')
 }
 
 function orphanOf(bare: StateCheckpoint, content: Content, patch: readonly unknown[] | undefined): StateCheckpoint {
@@ -211,19 +213,19 @@ type Content =
   | { readonly kind: 'none' }
   | { readonly kind: 'broken'; readonly why: Why }
 
-function contentOf(report: StateReport, parent: StateCheckpoint | undefined, keeper: StateHolder): Content {
-  if (keeper === 'server') return { kind: 'none' }
+function contentOf(report: StateReport, parent: StateCheckpoint | undefined, holder: StateHolder): Content {
+  if (holder === 'server') return { kind: 'none' }
   if (report.data !== undefined) return { kind: 'data', data: report.data }
   if (report.patch === undefined)
-    return keeper === 'host' && parent?.version !== undefined ? { kind: 'same', version: parent.version } : { kind: 'none' }
+    return holder === 'host' && parent?.version !== undefined ? { kind: 'same', version: parent.version } : { kind: 'none' }
   if (parent?.version !== undefined) return { kind: 'patch', patch: report.patch }
   return { kind: 'broken', why: baseless(report) }
 }
 
 function baseless({ checkpoint, parent }: StateReport): Why {
   const on = typeof parent === 'string' ? `of ${quoted(parent)}` : 'before it'
-  const message = `The checkpoint ${quoted(checkpoint)} is a patch, and the state ${on} is not known`
-  return why('PATCH_WITHOUT_BASE', 'state.patch', message, 'Have the server report the whole state as data')
+  const message = `The checkpoint ${quoted(checkpoint)} is a patch, but the state ${on} is not stored`
+  return why('PATCH_WITHOUT_BASE', 'state.patch', message, 'Correct the server so that it reports the whole state as data')
 }
 
 /** Cached states: the heads of sets in use. */
@@ -269,7 +271,7 @@ export class CachedStateVersions {
     } catch (error) {
       // A conflict with another process is not the patch's fault.
       if (!(error instanceof Problem) || (error.code === 'STATE_CONFLICT' && error.retryable)) throw error
-      return why(error.code, 'state.patch', error.message, 'Have the server report the whole state as data')
+      return why(error.code, 'state.patch', error.message, 'Correct the server so that it reports the whole state as data')
     }
   }
 
@@ -296,6 +298,6 @@ function mismatch(report: StateReport, base: unknown): Why | undefined {
   } catch (error) {
     if (!(error instanceof Problem)) throw error
   }
-  const message = `The patch of ${quoted(report.checkpoint)} does not lead to the data beside it`
-  return why('STATE_MISMATCH', 'state.data', message, 'Have the server send one of them; the data was taken')
+  const message = `The patch of ${quoted(report.checkpoint)} does not produce the data that was sent with it`
+  return why('STATE_MISMATCH', 'state.data', message, 'The data was used. Correct the server so that it sends only one of them')
 }

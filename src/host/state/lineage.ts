@@ -163,11 +163,11 @@ function nodeKey(space: string, n: number): string {
 function readNode(text: string): StateCheckpoint {
   const value: unknown = JSON.parse(text)
   if (isRecord(value) && typeof value.n === 'number' && typeof value.id === 'string') return value as unknown as StateCheckpoint
-  throw new Error('A checkpoint cannot be read: was it written by another program?')
+  throw new Error('A stored checkpoint is not valid. Another program may have written it')
 }
 
 function readHead(text: string): Head {
   const value: unknown = JSON.parse(text)
   if (isRecord(value) && typeof value.current === 'number' && typeof value.last === 'number') return value as unknown as Head
-  throw new Error('The head of a lineage cannot be read: was it written by another program?')
+  throw new Error('The stored head of a lineage is not valid. Another program may have written it')
 }

@@ -23,7 +23,7 @@ test('L8.3-3: any history of calls, branches, rollbacks and restarts reads as a 
       const clock = fakeClock()
       const store = memoryStore({ now: clock.now })
       const port = {
-        keeper: () => 'host' as const,
+        holder: () => 'host' as const,
         rollsBack: () => true,
         ask: async (_: string, __: string, checkpoint: string) => ({ success: true, checkpoint }),
       }

@@ -14,31 +14,45 @@ import { entriesUnder, prefixedStore, type Store } from '../../stores/store.ts'
 import type { AskVerdict } from '../judge.ts'
 import { type Asked, initiatingServers, type Kind } from '../rules/rule.ts'
 
-/** What a temporary grant covers. Stars stand for any characters. */
+/** What a temporary grant covers. `*` stands for any characters. */
 export interface GrantFor {
+  /** The server that it applies to. */
   readonly server: string
-  /** Default all that may be asked about. */
+  /** The kind of request. Default: all kinds that the user is asked about. */
   readonly kind?: Kind
-  /** Default all. */
+  /** The feature set. Default: all. */
   readonly featureSet?: string
-  /** Default all. Only of `tool`. */
+  /** The tool. Default: all. Only for requests of kind `tool`. */
   readonly tool?: string
 }
 
 /** An answer that is kept. */
-export interface Kept {
+export interface StoredApproval {
+  /** The id, for `revoke`. */
   readonly id: string
+  /** The server that it applies to. */
   readonly server: string
+  /** Whether it allows or refuses. */
   readonly effect: 'allow' | 'deny'
+  /** The kind of request that it applies to. */
   readonly kind: string
   /** Undefined where it is about one single thing, known by its digest. */
   readonly featureSet?: string
+  /** The tool that it applies to. Absent: any. */
   readonly tool?: string
+  /** Identifies the single request that it applies to. Absent: any that fits the other members. */
   readonly digest?: string
   /** How far an answer to a question reaches. */
   readonly covers?: Covers
+  /** When it ends, in milliseconds since the epoch. */
   readonly expires: number
 }
+
+/**
+ * An answer of the user that is kept.
+ * @deprecated Use `StoredApproval`.
+ */
+export type Kept = StoredApproval
 
 const yearMs = 366 * 86_400_000
 
@@ -74,7 +88,7 @@ export class Approvals {
   }
 
   /** What was answered to this, if anything was. Of several answers a refusal counts. */
-  async find(asked: Asked, asking: AskVerdict, bound: ApprovalBinding): Promise<Kept | undefined> {
+  async find(asked: Asked, asking: AskVerdict, bound: ApprovalBinding): Promise<StoredApproval | undefined> {
     return answer(
       (await this.#grants.counting(ownerOf(asked.server), [])).map(({ grant }) => grant),
       asked,
@@ -84,7 +98,7 @@ export class Approvals {
   }
 
   /** The same for a feature set, at once. */
-  findSet(asked: Asked, asking: AskVerdict, bound: ApprovalBinding): Kept | undefined {
+  findSet(asked: Asked, asking: AskVerdict, bound: ApprovalBinding): StoredApproval | undefined {
     const now = this.#grants.clock.now()
     const alive = (this.#sets.get(ownerOf(asked.server)) ?? []).filter(({ expires }) => expires > now)
     return answer(alive, asked, asking, bound)
@@ -107,30 +121,30 @@ export class Approvals {
     covers: Covers,
     yes: boolean,
     forMs: number,
-  ): Promise<readonly Kept[]> {
+  ): Promise<readonly StoredApproval[]> {
     const effect = yes ? 'permit' : 'forbid'
     const digests = covers === 'scope' ? (bound.scope ?? []) : [covers === 'tool' ? (bound.tool ?? bound.call) : bound.call]
     const action = covers === 'call' ? kind : covers
-    const kept: Kept[] = []
+    const stored: StoredApproval[] = []
     for (const digest of digests)
-      kept.push(await this.#issue(server, { effect, action, resource: `${covers}-digest/${digest}` }, forMs))
-    return kept
+      stored.push(await this.#issue(server, { effect, action, resource: `${covers}-digest/${digest}` }, forMs))
+    return stored
   }
 
-  async grant({ server, kind, featureSet, tool }: GrantFor, forMs: number): Promise<Kept> {
+  async grant({ server, kind, featureSet, tool }: GrantFor, forMs: number): Promise<StoredApproval> {
     const resource = tool === undefined ? `set/${featureSet ?? '*'}` : `tool/${tool}`
     return this.#issue(server, { effect: 'permit', action: tool === undefined ? (kind ?? '*') : 'tool', resource }, forMs)
   }
 
-  async #issue(server: string, terms: Omit<GrantTerms, 'source' | 'standing'>, forMs: number): Promise<Kept> {
+  async #issue(server: string, terms: Omit<GrantTerms, 'source' | 'standing'>, forMs: number): Promise<StoredApproval> {
     const owner = ownerOf(server)
     const grant = await this.#grants.issue(owner, { ...terms, standing: true, source: 'approval' }, Math.min(forMs, yearMs))
     if (matches(grant.action, 'set')) await this.#loadSets(owner)
-    return keptOf(grant)
+    return storedApprovalOf(grant)
   }
 
-  async list(server: string): Promise<readonly Kept[]> {
-    return (await this.#grants.list(ownerOf(server))).map(keptOf)
+  async list(server: string): Promise<readonly StoredApproval[]> {
+    return (await this.#grants.list(ownerOf(server))).map(storedApprovalOf)
   }
 
   async revoke(server: string, id: string): Promise<boolean> {
@@ -140,12 +154,12 @@ export class Approvals {
   }
 }
 
-function answer(grants: readonly Grant[], asked: Asked, asking: AskVerdict, bound: ApprovalBinding): Kept | undefined {
+function answer(grants: readonly Grant[], asked: Asked, asking: AskVerdict, bound: ApprovalBinding): StoredApproval | undefined {
   const exact = grants.filter(({ resource }) => isBound(resource, bound))
   const wide = grants.filter(({ action, resource }) => matches(action, asking.about) && isFor(resource, asked, asking))
   const found = [...exact, ...wide]
   const grant = found.find(({ effect }) => effect === 'forbid') ?? found.find(({ effect }) => effect === 'permit')
-  return grant === undefined ? scopesAnswer(grants, bound) : keptOf(grant)
+  return grant === undefined ? scopesAnswer(grants, bound) : storedApprovalOf(grant)
 }
 
 function isBound(resource: string, { call, tool }: ApprovalBinding): boolean {
@@ -153,12 +167,12 @@ function isBound(resource: string, { call, tool }: ApprovalBinding): boolean {
 }
 
 /** One refused scope is enough for a no, and a yes needs all of them. */
-function scopesAnswer(grants: readonly Grant[], { scope = [] }: ApprovalBinding): Kept | undefined {
+function scopesAnswer(grants: readonly Grant[], { scope = [] }: ApprovalBinding): StoredApproval | undefined {
   const found = scope.map(digest => grants.filter(({ resource }) => resource === `scope-digest/${digest}`))
   const forbidden = found.flat().find(({ effect }) => effect === 'forbid')
-  if (forbidden !== undefined) return keptOf(forbidden)
+  if (forbidden !== undefined) return storedApprovalOf(forbidden)
   const [first] = found[0] ?? []
-  return first !== undefined && found.every(each => each.length > 0) ? keptOf(first) : undefined
+  return first !== undefined && found.every(each => each.length > 0) ? storedApprovalOf(first) : undefined
 }
 
 /** What was allowed for a time without a question, by name. */
@@ -169,7 +183,7 @@ function isFor(resource: string, asked: Asked, { flaw, forOthers }: AskVerdict):
   return resource.startsWith('set/') && matches(resource, `set/${asked.featureSet ?? ''}`)
 }
 
-function keptOf({ id, owner, effect, action, resource, expires }: Grant): Kept {
+function storedApprovalOf({ id, owner, effect, action, resource, expires }: Grant): StoredApproval {
   const at = resource.indexOf('/')
   const [what, name] = [resource.slice(0, at), resource.slice(at + 1)]
   const covers = /^(call|tool|scope)-digest$/.exec(what)?.[1] as Covers | undefined
@@ -188,15 +202,16 @@ function ownerOf(server: string): string {
 // something wider, which the question showed in words, does a yes count for more.
 
 /**
- * How far an answer reaches. `call`: exactly what was asked. `tool`: every call of this tool, whatever its arguments. `scope`:
- * whatever the feature set does on these scopes, by any tool or by itself.
+ * How far an approval reaches. `call`: exactly what was asked. `tool`: every call of this tool, whatever its arguments. `scope`:
+ * everything that the feature set does in these scopes.
  */
 export type Covers = 'call' | 'tool' | 'scope'
 
 /** A wider answer that the user may choose, and what it covers. */
 export interface WiderAnswer {
+  /** Pass it as `covers` of the answer. */
   readonly covers: Exclude<Covers, 'call'>
-  /** What it covers, in words: show it before you offer it. */
+  /** What it covers, as a sentence. Show it before the user chooses. */
   readonly text: string
 }
 
@@ -232,7 +247,7 @@ export function widerAnswers(asked: Asked, { about, scopes, flaw }: AskVerdict):
   if (about === 'scope' && scopes.length > 0) {
     const places = scopes.map(({ label, payload }) => echo(label) + (payload === undefined ? '' : ` (${echo(payload)})`))
     const who = `${clip(asked.featureSet ?? '')} of ${clip(asked.server)}`
-    const text = `everything that ${who} does on ${places.join(', ')}, by any of its tools or by itself`
+    const text = `everything that ${who} does on ${places.join(', ')}, with any of its tools or on its own initiative`
     answers.push({ covers: 'scope', text })
   }
   return answers
@@ -240,7 +255,7 @@ export function widerAnswers(asked: Asked, { about, scopes, flaw }: AskVerdict):
 
 function everyCall({ server, tool = '', begunBy }: Asked): string {
   const servers = initiatingServers(begunBy).map(each => clip(each))
-  const turns = servers.length === 0 ? 'turns that you begin' : `turns that events of ${servers.join(' and ')} begin`
+  const turns = servers.length === 0 ? 'turns that you start' : `turns that events of ${servers.join(' and ')} start`
   return `every call of the tool ${clip(tool)} of ${clip(server)}, with any arguments, in all ${turns}`
 }
 

@@ -13,40 +13,49 @@ import { type AskVerdict, wordsFor } from '../judge.ts'
 import { type Asked, begunByText, type Kind } from '../rules/rule.ts'
 import type { Covers, WiderAnswer } from './approvals.ts'
 
-/** A question to the user, with all that is needed to show and answer it. */
+/** A question to the user, with everything that is needed to show and answer it. */
 export interface ApprovalQuestion {
-  /** One sentence. Names in it are the server's, and clipped. */
+  /** The question, as one sentence. Names in it come from the server, and are cut off if they are long. */
   readonly text: string
-  /** All of what is asked for: show the label and the payload of a scope, both. */
+  /** The complete request. Show the label and the payload of a scope. */
   readonly asked: Asked
-  /** What it is about: of a tool call perhaps only its scope. */
+  /** What the question is about. For a tool call this can be its scope only. */
   readonly about: Kind
-  /** What the arguments act on, where the host could read it. */
+  /** What the arguments act on, if the host can read it from them. */
   readonly scopes: readonly Scope[]
-  /** The spelling of a scope is unusual, and this is how; or a feature set wants more than before, and this is what. */
+  /** What is unusual: the spelling of a scope, or what a feature set wants beyond what it wanted before. */
   readonly flaw?: string
-  /** The rule that wants it asked. */
+  /** The rule that asks. */
   readonly rule: string
-  /** A plain yes counts for exactly this. */
+  /** Identifies what a plain yes applies to. */
   readonly digest: string
-  /** How long a plain yes counts, in milliseconds. 0: only this once. */
+  /** How long a plain yes counts, in milliseconds. 0: only once. */
   readonly lastsMs: number
-  /** Answers that cover more, for those who want them. Show the text of one before you give it. */
+  /** Wider answers that the user may choose. */
   readonly wider: readonly WiderAnswer[]
 }
 
-/**
- * `for`: how long the answer counts. A plain yes counts as long as the policy says, a plain no only this once. `covers`: one of the
- * wider answers that the question offers; without it, and where the question does not offer it, exactly what was asked.
- */
+/** The answer of the user: yes or no, or with its duration and reach. */
 export type ApprovalAnswer =
   | boolean
-  | { readonly yes: boolean; readonly for?: Duration; readonly reason?: string; readonly covers?: Covers }
+  | {
+      /** Whether it is allowed. */
+      readonly yes: boolean
+      /** How long the answer counts. Default: as long as `lastsMs` of the question says for a yes, only once for a no. */
+      readonly for?: Duration
+      /** Why it is refused. The server gets this text. */
+      readonly reason?: string
+      /** How far a yes reaches. Default: exactly what was asked. */
+      readonly covers?: Covers
+    }
 
-/** An `ask` that is never answered ends with its signal, as a no. */
+/** Asks the user. An unanswered question ends with its signal, as a no. */
 export type OnApproval = (
   question: ApprovalQuestion,
-  context: { readonly signal: AbortSignal },
+  context: {
+    /** Aborted when the question is no longer of use. */
+    readonly signal: AbortSignal
+  },
 ) => ApprovalAnswer | Promise<ApprovalAnswer>
 
 /** The question in one sentence. */
@@ -68,7 +77,7 @@ const payloadLength = 400
 /** What a feature set will be able to do, in our words, and then what it says of itself, in its own. */
 function factsIn(payload: unknown): string {
   const { description, can } = isRecord(payload) ? payload : {}
-  const able = Array.isArray(can) ? ` With your yes it ${wordsForUses(can)}.` : ''
+  const able = Array.isArray(can) ? ` If you allow it, it ${wordsForUses(can)}.` : ''
   return typeof description === 'string' ? `${able} It describes itself as "${echo(description, 200)}".` : able
 }
 
@@ -130,7 +139,7 @@ export class ApprovalAsker {
 
   async #ask(question: ApprovalQuestion, onApproval: OnApproval): Promise<ApprovalOutcome> {
     const ending = new AbortController()
-    const late = (): void => ending.abort(new Error('Nobody answered in time'))
+    const late = (): void => ending.abort(new Error('The question was not answered in time'))
     const cancel = this.#clock.setTimeout(late, this.#waitMs, true)
     try {
       const asked = Promise.resolve().then(() => onApproval(question, { signal: ending.signal }))
@@ -174,14 +183,14 @@ const words: Readonly<Record<SetUse, string>> = {
   'contextHooks.afterInference': 'reads your messages and the answers, and may change answers',
   pushEvents: 'may start turns on its own',
   'channels.incoming': 'may start turns on its own, with messages that others write',
-  'channels.publish': 'passes on to others what the agent publishes',
-  'channels.streaming': 'sees what the agent writes to its channels while it is written, drafts too',
+  'channels.publish': 'forwards what the agent publishes to others',
+  'channels.streaming': 'sees messages to its channels while the agent writes them, including drafts',
   channels: 'lists, opens and closes channels',
   inferenceRequest: 'may use the model at your cost',
-  inferenceLifecycle: 'learns when turns begin and end, and what they cost',
+  inferenceLifecycle: 'learns when turns start and end, and what they cost',
   tools: 'offers tools to the model',
-  state: 'keeps data of its own on this host',
-  rollback: 'takes its own changes back when you undo a turn',
+  state: 'stores its own data on this host',
+  rollback: 'rolls back its own changes when you undo a turn',
   scopes: 'asks you before it acts in places that you have not allowed',
   modelInfo: 'learns which model runs',
 }
@@ -193,5 +202,5 @@ const order: readonly string[] = Object.keys(words)
 export function wordsForUses(uses: Iterable<string>): string {
   const known = [...new Set(uses)].filter((use): use is SetUse => (setUses as readonly string[]).includes(use))
   const said = known.sort((a, b) => order.indexOf(a) - order.indexOf(b)).map(use => words[use])
-  return said.length === 0 ? 'can do nothing by itself' : [...new Set(said)].join(', ')
+  return said.length === 0 ? 'can do nothing on its own' : [...new Set(said)].join(', ')
 }

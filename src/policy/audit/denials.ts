@@ -97,7 +97,7 @@ export class SummedNotes {
     this.#seconds.delete(key)
     if (second?.last === undefined) return
     const { server, featureSet, kind, outcome, why } = second.last
-    const detail = `and ${second.count - this.#whole} more like it within a second`
+    const detail = `and ${second.count - this.#whole} more of the same kind within one second`
     this.#options.note({ server, featureSet, kind, outcome, why, detail })
   }
 }

@@ -3,7 +3,9 @@
  * written they are kept, so many, and written later; what is lost is told. A crash loses at most the lines of the last moment; what was
  * decided (approvals, keys, grants) is written in the commit of the decision.
  */
-import { Audit, type AuditFacts, type AuditLine, type AuditReadOptions, type AuditVerdict } from '../../core/audit/audit.ts'
+import { Audit, type AuditControl } from '../../core/audit/audit.ts'
+import type { AuditFacts } from '../../core/audit/line.ts'
+import type { AuditSearchOptions, AuditSearchResult } from '../../core/audit/search.ts'
 import { type Cancel, type Clock, type Duration, toMilliseconds } from '../../core/clock.ts'
 import { digestSoon } from '../../core/digest.ts'
 import { cleanFields, knownSecrets } from '../../core/log.ts'
@@ -19,15 +21,27 @@ import type { Op, Store } from '../../stores/store.ts'
 // written they are kept, so many, and written later; what is lost is told. A crash loses at most the lines of the last moment; what was
 // decided (approvals, keys, grants) is written in the commit of the decision.
 
-/** How calls are written down. */
+/** What the audit log holds. */
 export interface GatewayAudit {
-  /** How long lines are kept. Default 90 days. */
+  /**
+   * How long entries are kept.
+   * @default 90d
+   */
   readonly keep?: Duration
-  /** How many at most, roughly. Default 1,000,000. */
+  /**
+   * How many entries are kept at most; the number is approximate.
+   * @default 1000000
+   */
   readonly lines?: number
-  /** Arguments too, as far as a line holds them and without what looks like a secret. Default false: a digest of them. */
+  /**
+   * Whether entries hold the arguments of calls, without values that look like secrets. Otherwise they hold a digest of them.
+   * @default false
+   */
   readonly arguments?: boolean
-  /** A call is made only when it is written that it begins: while nothing can be written, calls are refused. Default false. */
+  /**
+   * Whether a call is executed only after its entry was written. If entries cannot be written, calls are then refused.
+   * @default false
+   */
   readonly must?: boolean
 }
 
@@ -42,6 +56,14 @@ interface NotesParts {
     readonly fix: string
   }): void
   failed(error: unknown): void
+  /** Told each entry at once, also where none are written. */
+  readonly onEntry?: ((entry: GatewayAuditEntry) => void) | undefined
+}
+
+/** An entry of the audit log as it is made: before it is stored, and without the arguments of its call. */
+export type GatewayAuditEntry = Omit<AuditFacts, 'owner'> & {
+  /** Milliseconds since the epoch. */
+  readonly at: number
 }
 
 /** One thing that happened at the gateway. */
@@ -60,11 +82,15 @@ export interface GatewayNote {
   readonly correlation?: string | undefined
   /** Who has decided it. */
   readonly by?: string | undefined
+  /** The id of the approval that was answered. */
+  readonly approval?: string | undefined
+  /** Why it was answered so. */
+  readonly reason?: string | undefined
   /** The address from which it came, where nobody is known. */
   readonly from?: string | undefined
   /** How often, where one line is about many of a kind. */
   readonly times?: number | undefined
-  /** Of what is no call of a tool: what was asked for, and by whom. */
+  /** For an entry that is not a tool call: what was requested, and by whom. */
   readonly method?: string | undefined
   readonly subject?: string | undefined
   /** The call that it is about: whose it is, by which name, and with what. */
@@ -121,6 +147,7 @@ export class GatewayAuditLog {
   }
 
   note(note: GatewayNote): void {
+    this.tell(note)
     if (this.#audit === undefined) return
     if (this.#waiting.length + this.#lines.length >= mostWaiting) return this.#lose(1)
     this.#waiting.push({ note, at: this.#parts.clock.now() })
@@ -129,6 +156,7 @@ export class GatewayAuditLog {
 
   /** Writes that a call begins; throws where that cannot be written, for then it must not. */
   async begun(note: Omit<GatewayNote, 'outcome'>): Promise<void> {
+    this.tell({ ...note, outcome: 'begun' })
     const { store, clock } = this.#parts
     const audit = this.#audit
     if (audit === undefined) return
@@ -137,8 +165,8 @@ export class GatewayAuditLog {
       await store.commit([audit.line(facts, clock.now())])
     } catch (cause) {
       this.#parts.failed(cause)
-      throw problem('SERVER_UNAVAILABLE', 'The call is not made, because it cannot be written down now', {
-        suggestion: 'Try again soon; if it stays so, tell whoever runs the gateway that its store cannot be written',
+      throw problem('SERVER_UNAVAILABLE', 'The call was not made, because the audit log could not be written', {
+        suggestion: 'Retry in a few seconds. If the error persists, ask the operator of the gateway to check its store',
         actor: 'operator',
         cause,
       })
@@ -146,15 +174,28 @@ export class GatewayAuditLog {
   }
 
   /** Reads and verifies the audit log. */
-  get control() {
+  get control(): GatewayAuditControl {
     const flushed = async (): Promise<Audit> => {
       await this.flush()
-      if (this.#audit === undefined) throw new TypeError('Nothing is written down: audit is false')
+      if (this.#audit === undefined) throw new TypeError('The gateway has no audit log, because audit is false')
       return this.#audit
     }
     return {
-      read: async (options?: AuditReadOptions): Promise<readonly AuditLine[]> => (await flushed()).read(options),
-      verify: async (): Promise<AuditVerdict> => (await flushed()).verify(),
+      read: async options => (await flushed()).read(options),
+      search: async options => (await flushed()).search(options),
+      verify: async options => (await flushed()).verify(options),
+      note: ({ upstream = '', tool = '', ...rest }) => this.note({ ...rest, client: '', upstream, tool }),
+    }
+  }
+
+  /** Tells whoever listens, and writes nothing. */
+  tell(note: GatewayNote): void {
+    const { onEntry, clock, failed } = this.#parts
+    try {
+      onEntry?.(entryOf(note, clock.now()))
+    } catch (error) {
+      // A listener that fails must not fail the call.
+      failed(error)
     }
   }
 
@@ -215,16 +256,20 @@ export class GatewayAuditLog {
     if (this.#behind) return
     this.#behind = true
     const said = clip(error instanceof Error ? error.message : String(error), 200)
-    const message = `The audit log cannot be written: ${said}. Up to ${mostWaiting} lines are kept and written later`
-    notice({ kind: 'audit-behind', message, fix: 'Look at the store' })
+    const message = `The audit log cannot be written: ${said}. Up to ${mostWaiting} lines are kept in memory and written later`
+    notice({ kind: 'audit-behind', message, fix: 'Check the store' })
   }
 
   #caughtUp(): void {
     const lost = this.#lost
     this.#behind = false
     this.#lost = 0
-    const message = `The audit log is written again; ${lost === 0 ? 'nothing of it was lost' : `${lost} lines of it were lost`}`
-    this.#parts.notice({ kind: 'audit-caught-up', message, fix: lost === 0 ? 'Nothing is to be done' : 'Note the gap' })
+    const message = `The audit log is written again. ${lost === 0 ? 'No lines were lost' : `${lost} lines were lost`}`
+    this.#parts.notice({
+      kind: 'audit-caught-up',
+      message,
+      fix: lost === 0 ? 'No action is needed' : 'Note the gap in the audit log',
+    })
   }
 
   /** Told when it begins, and how many it were when it is over. */
@@ -233,9 +278,13 @@ export class GatewayAuditLog {
     this.#lost += count
     if (!first && !over) return
     const message = over
-      ? `The gateway ends, and ${this.#lost} lines of its audit log could not be written: they are lost`
-      : `${mostWaiting} lines of the audit log wait to be written: from now on what is done is not written down`
-    this.#parts.notice({ kind: 'audit-lost', message, fix: 'Look at the store; audit.must refuses calls that cannot be written' })
+      ? `The gateway is shutting down. ${this.#lost} lines of its audit log could not be written and are lost`
+      : `${mostWaiting} lines of the audit log wait to be written (the limit). Further lines are lost`
+    this.#parts.notice({
+      kind: 'audit-lost',
+      message,
+      fix: 'Check the store. With audit.must, calls that cannot be audited are refused',
+    })
   }
 }
 
@@ -256,11 +305,39 @@ export function gatewayNoteFacts(note: GatewayNote, whole: boolean): Awaitable<A
   return Promise.all([owner, digest]).then(([key, hash]) => factsIn(note, exchange, key, hash, shown))
 }
 
+/** Reads, searches and verifies the audit log of a gateway, and writes what its operator does. */
+export interface GatewayAuditControl extends AuditControl {
+  /** Finds lines, newest first, in pages. */
+  search(options?: AuditSearchOptions): Promise<AuditSearchResult>
+  /** Writes an entry about something that the operator did. Nothing is written where `audit` is false. */
+  note(action: OperatorAction): void
+}
+
+/** Something that the operator did, for the audit log. */
+interface OperatorAction extends Pick<GatewayNote, 'outcome' | 'method' | 'by' | 'code' | 'approval' | 'reason' | 'times'> {
+  /** The upstream that it is about. */
+  readonly upstream?: string
+  /** The tool that it is about. */
+  readonly tool?: string
+}
+
 /** Of what is no call. */
 function factsBeside(note: GatewayNote): AuditFacts {
-  const { client, subject, upstream, tool, outcome, method, rule, code, by, correlation, from, times } = note
-  const more = { client: said(client), subject, server: said(upstream), tool: said(tool), method, rule, code, by, from, times }
+  const { client, subject, upstream, tool, outcome, method, rule, code, by, approval, reason, correlation, from, times } = note
+  const who = { client: said(client), subject, server: said(upstream), tool: said(tool), method }
+  const more = { ...who, rule, code, by, approval, reason, from, times }
   return { event: 'noted', correlation, owner: '', target: tool, outcome, more }
+}
+
+/** The same facts for whoever listens, as far as they are known at once. */
+function entryOf(note: GatewayNote, at: number): GatewayAuditEntry {
+  const { exchange, outcome, ms, times } = note
+  if (exchange === undefined) {
+    const { owner: _, ...facts } = factsBeside(note)
+    return { ...facts, at }
+  }
+  const { more, ...facts } = factsIn(note, exchange, '', undefined, undefined)
+  return { at, event: facts.event, correlation: facts.correlation, target: facts.target, outcome, more: { ...more, ms, times } }
 }
 
 function factsIn(

@@ -3,7 +3,8 @@
  * commits. Beside the log each note lies once more under the event and the inference that it belongs to, so that "why?" is
  * answered without reading the whole log; the log is the proof, the trails are its index.
  */
-import { Audit, type AuditFacts, type AuditLine, type AuditVerdict, readLine, writeLine } from '../../core/audit/audit.ts'
+import { Audit, type AuditVerdict } from '../../core/audit/audit.ts'
+import { type AuditFacts, type AuditLine, readLine, writeLine } from '../../core/audit/line.ts'
 import type { Clock } from '../../core/clock.ts'
 import { lastPosition } from '../../core/feed/feed.ts'
 import type { Why } from '../../core/suggestion.ts'
@@ -23,11 +24,13 @@ interface AuditBookOptions {
   readonly heard?: ((noted: Noted) => void) | undefined
 }
 
-/** What is known of one event or inference: the notes in their order, and what each decision rested on. */
+/** Everything that is known about an event or inference, with the reasons of each decision. */
 export interface Explanation {
+  /** The id of the event or inference. */
   readonly id: string
+  /** The entries of the audit log, oldest first. */
   readonly notes: readonly Noted[]
-  /** The ids that the notes join: events, inferences, and what they came of. */
+  /** The ids that belong together: events, inferences, and their causes. */
   readonly joined: readonly string[]
 }
 
@@ -172,28 +175,35 @@ function trail(id: string): string {
 
 // Questions to the log of notes. Lines lie in the order of their writing, so a time is found by halving.
 
-/** A filter for notes; what is absent does not matter. */
+/** Selects entries of the audit log. All given conditions must hold. */
 export interface AuditQuestion {
+  /** Entries about this server. */
   readonly server?: string
+  /** Entries about this feature set. */
   readonly featureSet?: string
+  /** Entries about this inference. */
   readonly inferenceId?: string
+  /** Entries about this conversation. */
   readonly conversation?: string
+  /** Entries of this kind: `push`, `tool`, `hook.before`, `rollback`, … */
   readonly kind?: string
+  /** Entries with this outcome. */
   readonly outcome?: NoteOutcome
-  /** Milliseconds since the epoch; the moment itself belongs to it. */
+  /** Entries from this time on, in milliseconds since the epoch. */
   readonly since?: number
-  /** Milliseconds since the epoch; the moment itself does not belong to it. */
+  /** Entries before this time, in milliseconds since the epoch. */
   readonly until?: number
-  /** Where the answer before this one ended. */
+  /** Entries after this position: the `next` of the page before. Default: from the oldest entry. */
   readonly after?: LogPosition
-  /** Default 100, at most 1,000. */
+  /** The most entries. Default 100, at most 1,000. */
   readonly limit?: number
 }
 
-/** One page of notes. */
+/** One page of entries. */
 export interface Queried {
+  /** The entries of the page, oldest first. */
   readonly notes: readonly Noted[]
-  /** Ask again with this as `after`; absent where nothing is left. */
+  /** Pass it as `after` for the next page. Absent on the last page. */
   readonly next?: LogPosition
 }
 
@@ -228,33 +238,40 @@ function timeOf(entry: LogEntry): number {
 
 // A note: one thing that the host did for, or refused to, a server. How it becomes a line of the audit log, and comes back.
 
-/** What came of it. `refused`, `held` and `dropped` are decisions of the host and say why. */
+/** How something ended. `refused`, `held` and `dropped` are decisions of the host, with a reason. */
 export type NoteOutcome = 'success' | 'failure' | 'timeout' | 'refused' | 'held' | 'dropped'
 
-/** One thing that a host did for a server, or refused. */
+/** Something that a host did for a server, or refused. */
 export interface Note {
+  /** The server that it concerns. */
   readonly server: string
+  /** The feature set that it concerns. */
   readonly featureSet?: string | undefined
+  /** The inference that it belongs to. */
   readonly inferenceId?: string | undefined
+  /** The event that it belongs to. */
   readonly eventId?: string | undefined
+  /** The conversation that it belongs to. */
   readonly conversation?: string | undefined
-  /** The inference or event that this one came of. */
+  /** The inference or event that caused it. */
   readonly cause?: string | undefined
-  /** What it was: `push`, `tool`, `hook.before`, `rollback`, … */
+  /** The kind: `push`, `tool`, `hook.before`, `rollback`, … */
   readonly kind: string
+  /** How it ended. */
   readonly outcome: NoteOutcome
+  /** Why it was refused, failed or waits. */
   readonly why?: Why | undefined
-  /** The rule, grant or approval that allowed it. What was not allowed has its rule in `why`. */
+  /** The rule, grant or approval that allowed it. The rule of a refusal is in `why`. */
   readonly rule?: string | undefined
-  /** A few words beside it: a tool's name, an address, a count. Never arguments or results. */
+  /** A few more words: the name of a tool, an address, a count. Never arguments or results. */
   readonly detail?: string | undefined
   /** How long it took, in milliseconds. */
   readonly ms?: number | undefined
 }
 
-/** A note with the time at which it was written. */
+/** An entry of the audit log. */
 export interface Noted extends Note {
-  /** Milliseconds since the epoch. */
+  /** When it was written, in milliseconds since the epoch. */
   readonly at: number
 }
 

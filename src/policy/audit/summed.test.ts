@@ -21,7 +21,7 @@ test('so many refusals a second are written as they are, and of the rest their n
   expect(written.map(({ eventId }) => eventId)).toEqual(['e0', 'e1'])
   clock.advance(1_000)
   expect(written.slice(2)).toEqual([
-    { ...refusal(''), eventId: undefined, detail: 'and 8 more like it within a second', why: tooMany },
+    { ...refusal(''), eventId: undefined, detail: 'and 8 more of the same kind within one second', why: tooMany },
   ])
   notes.note(refusal('later'))
   expect(written.at(-1)?.eventId).toBe('later')
@@ -38,7 +38,7 @@ test('what was left to tell is told at the end, once', () => {
   const { clock, written, notes } = world()
   for (let n = 0; n < 3; n++) notes.note(refusal(`e${n}`))
   notes.close()
-  expect(written.at(-1)?.detail).toBe('and 1 more like it within a second')
+  expect(written.at(-1)?.detail).toBe('and 1 more of the same kind within one second')
   clock.advance(2_000)
   expect(written).toHaveLength(3)
 })

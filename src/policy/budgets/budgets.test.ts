@@ -52,7 +52,7 @@ describe.each(storeKinds)('budgets of a host on %s', kind => {
       code: 'QUOTA_EXHAUSTED',
       rule: 'budgets.daily',
       retryAfterMs: 86_400_000,
-      fix: expect.stringContaining('raise most of budget daily'),
+      fix: expect.stringContaining('Raise the limit of budget daily'),
     })
     await first.settle({ tokens: 100 })
     expect(isBudgetRefusal(await two.reserve({ ...memory, tokens: 300 }))).toBe(false)
@@ -117,11 +117,11 @@ describe.each(storeKinds)('budgets of a host on %s', kind => {
 })
 
 it.each([
-  [{ name: '' }, 'a name of its own'],
-  [{ counts: 'euros' }, 'counts is euros'],
-  [{ most: -1 }, 'most is -1'],
-  [{ per: '1ms' }, 'shorter than a second'],
-  [{ warnAt: 2 }, 'warnAt is 2'],
+  [{ name: '' }, 'the name is missing'],
+  [{ counts: 'euros' }, 'counts must be one of'],
+  [{ most: -1 }, 'most must be a number above 0 and up to 1000000000, not -1'],
+  [{ per: '1ms' }, 'per must be at least 1s'],
+  [{ warnAt: 2 }, 'warnAt must be above 0 and at most 1, not 2'],
   [{ sever: 'x' }, 'sever is not known'],
 ])('a mistake in a budget is told: %j', (wrong, message) => {
   const limit = { name: 'x', counts: 'tokens', most: 1, per: '1h', ...wrong } as BudgetLimit

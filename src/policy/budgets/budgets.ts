@@ -51,13 +51,15 @@ interface BudgetRefusal extends Why {
   readonly retryAfterMs?: number
 }
 
-/** A budget in its present window. */
+/** A budget in its current window. */
 export interface BudgetStatus {
+  /** The budget. */
   readonly limit: BudgetLimit
-  /** Whose it is; absent where it is one for several. */
+  /** The server whose budget it is. Absent if it is one for several. */
   readonly server?: string
+  /** The feature set whose budget it is. Absent if it is one for several. */
   readonly featureSet?: string
-  /** Spent or reserved. */
+  /** How much is spent or reserved. */
   readonly used: number
   /** When the window ends, in milliseconds since the epoch. */
   readonly resetsAt: number
@@ -128,9 +130,9 @@ export class HostBudgets {
   ): Promise<void> {
     const { tokens = 0, money = 0, requests: calls = 1 } = actual
     const also = spending(spender, { tokens, money, requests: calls }, this.#clock.now())
-    const tokenPurse = about.some(({ counts }) => counts !== 'money')
+    const tokenAllowance = about.some(({ counts }) => counts !== 'money')
     for (const [at, each] of taken.entries()) {
-      const units = at === 0 && tokenPurse ? tokens : money
+      const units = at === 0 && tokenAllowance ? tokens : money
       await each.settle(units, { calls, ...(at === 0 && { also }) })
     }
     if (taken.length === 0 && also.length > 0) await this.#store.commit(also)
@@ -145,7 +147,7 @@ export class HostBudgets {
       if (limit === undefined || used < quota.most * (limit.warnAt ?? 0.8) || this.#warned.has(window)) continue
       if (this.#warned.size >= remembered) this.#warned.clear()
       this.#warned.add(window)
-      const message = `${used} of ${quota.most} ${limit.counts} of budget ${clip(limit.name)} are spent until ${new Date(resetsAt).toISOString()}`
+      const message = `${used} of ${quota.most} ${limit.counts} of budget ${clip(limit.name)} are spent. The budget resets at ${new Date(resetsAt).toISOString()}`
       this.#onWarn?.(why('BUDGET_WARNING', `budgets.${limit.name}`, message, raise(limit)), spender)
     }
   }
@@ -157,8 +159,8 @@ export class HostBudgets {
       // Of requests there are whole ones only.
       if (remaining >= (limit.counts === 'requests' ? 1 : Number.MIN_VALUE)) continue
       const retryAfterMs = Math.max(1, resetsAt - this.#clock.now())
-      const message = `All ${limit.most} ${limit.counts} of budget ${clip(limit.name)} are spent until ${new Date(resetsAt).toISOString()}`
-      const fix = `Wait ${durationText(retryAfterMs)}, or ${raise(limit)}`
+      const message = `All ${limit.most} ${limit.counts} of budget ${clip(limit.name)} are spent. The budget resets at ${new Date(resetsAt).toISOString()}`
+      const fix = `${raise(limit)}, or wait ${durationText(retryAfterMs)}`
       return { ...why('QUOTA_EXHAUSTED', `budgets.${limit.name}`, message, fix), retryAfterMs }
     }
     return undefined
@@ -196,7 +198,7 @@ export class HostBudgets {
 }
 
 function neverEnough(limit: BudgetLimit, amount: number): BudgetRefusal {
-  const message = `It takes ${amount} ${limit.counts}, and budget ${clip(limit.name)} never holds more than ${limit.most}`
+  const message = `The request needs ${amount} ${limit.counts}, more than budget ${clip(limit.name)} allows (${limit.most})`
   return why('BUDGET_EXCEEDED', `budgets.${limit.name}`, message, raise(limit))
 }
 
@@ -204,28 +206,31 @@ function refusal(problem: Problem, about: readonly BudgetLimit[]): BudgetRefusal
   const quota: unknown = problem.details?.['quota']
   const limit = about.find(({ name }) => typeof quota === 'string' && quota.startsWith(`[${JSON.stringify(name)}`)) ?? about[0]
   const { retryAfter } = problem
-  const wait = retryAfter === undefined ? '' : `Wait ${durationText(retryAfter)}, or `
-  const fix = limit === undefined ? 'Try again' : `${wait}${raise(limit)}`
+  const wait = retryAfter === undefined ? '' : `, or wait ${durationText(retryAfter)}`
+  const fix = limit === undefined ? 'Try again' : `${raise(limit)}${wait}`
   const said = why(problem.code, limit === undefined ? 'budgets' : `budgets.${limit.name}`, problem.message, fix)
   return retryAfter === undefined ? said : { ...said, retryAfterMs: retryAfter }
 }
 
 function raise({ name, counts }: BudgetLimit): string {
-  return `raise most of budget ${clip(name)} (${counts satisfies Spending})`
+  return `Raise the limit of budget ${clip(name)} (most, in ${counts satisfies Spending})`
 }
 
 // What was spent, by server, feature set and day: counted with every settlement, for reports.
 
-/** What one feature set of one server has spent. */
+/** What one feature set of a server has spent. */
 export interface SpentRow extends Spender {
+  /** Tokens that were spent. */
   readonly tokens: number
+  /** Money that was spent, in the currency of the model's price. */
   readonly money: number
+  /** Requests to the model. */
   readonly requests: number
 }
 
 /** The days of a report. */
 export interface SpentOptions {
-  /** Days, both included: `2026-01-31`. Default: all that is kept. */
+  /** The first day: `2026-01-31`. Default: the oldest that is kept. */
   readonly from?: string
   /** The last day. Default: today. */
   readonly to?: string
@@ -260,34 +265,59 @@ async function spentRows(store: Store, { from, to }: SpentOptions): Promise<read
 // Limits of what servers may spend: so many tokens, so much money, so many requests in a time.
 
 const spendings = ['tokens', 'money', 'requests'] as const
-/** What a limit counts. */
+/** What a budget counts. */
 export type Spending = (typeof spendings)[number]
 
-/** So much of something in each window of time. */
+/** A limit on what is spent in a window of time. */
 export interface BudgetLimit {
-  /** Names it in refusals and warnings. */
+  /**
+   * The name of the budget, which refusals and warnings repeat. It must be unique.
+   * @minLength 1
+   * @example daily
+   */
   readonly name: string
-  /** What is counted: tokens, money or requests. */
+  /** What is counted: tokens, requests to the model, or money, for which the model needs a price. */
   readonly counts: Spending
-  /** How much of it in a window. */
+  /**
+   * How much may be spent in a window.
+   * @exclusiveMinimum 0
+   * @maximum 1000000000
+   */
   readonly most: number
-  /** Windows follow one another; each begins anew. */
+  /**
+   * The length of a window, at least one second. Windows follow one another, and each begins with nothing spent.
+   * @minimum 1000
+   * @example 1d
+   */
   readonly per: Duration
-  /** Names or patterns. Default all. */
+  /** Servers that the budget is about. `*` stands for any characters. By default all. */
   readonly server?: string | readonly string[]
-  /** Names or patterns of feature sets. Default all. */
+  /** Feature sets that the budget is about. `*` stands for any characters. By default all. */
   readonly featureSet?: string | readonly string[]
-  /** What is counted apart from each other. Default `server`: each server has all of it. */
+  /**
+   * Who has a budget of this size: all servers together, each server, or each feature set.
+   * @default server
+   */
   readonly by?: 'all' | 'server' | 'featureSet'
-  /** From this part on it is warned. Default 0.8. */
+  /**
+   * The share of the budget after which the user is warned, above 0 and at most 1.
+   * @exclusiveMinimum 0
+   * @maximum 1
+   * @default 0.8
+   */
   readonly warnAt?: number
-  /** Whether it bounds the turns that the user begins, too. Default false: it is about servers. */
+  /**
+   * Whether the budget also limits the turns that the user begins.
+   * @default false
+   */
   readonly user?: boolean
 }
 
 /** Who spends. */
 export interface Spender {
+  /** The name of the server. */
   readonly server: string
+  /** The name of the feature set. */
   readonly featureSet: string
 }
 
@@ -307,15 +337,17 @@ export function checkLimits(limits: readonly BudgetLimit[]): void {
   for (const limit of limits) {
     const { name, counts, most, per, by = 'server', warnAt = 0.8, user = false } = limit
     const wrong = (what: string): TypeError => new TypeError(`Budget ${clip(String(name))}: ${what}`)
-    if (typeof name !== 'string' || name === '' || names.has(name)) throw wrong('give each a name of its own')
-    const stranger = Object.keys(limit).find(member => !members.has(member))
-    if (stranger !== undefined) throw wrong(`${clip(stranger)} is not known: there is ${[...members].join(', ')}`)
-    if (!spendings.includes(counts)) throw wrong(`counts is ${clip(String(counts))}: give ${spendings.join(', ')}`)
-    if (!(most > 0 && most <= 1e9)) throw wrong(`most is ${most}: give a number above 0, up to a thousand million`)
-    if (!(toMilliseconds(per, 'per') >= 1_000)) throw wrong('per is shorter than a second')
-    if (!['all', 'server', 'featureSet'].includes(by)) throw wrong(`by is ${clip(String(by))}: give all, server or featureSet`)
-    if (!(warnAt > 0 && warnAt <= 1)) throw wrong(`warnAt is ${warnAt}: give a part, from above 0 to 1`)
-    if (typeof user !== 'boolean') throw wrong(`user is ${clip(String(user))}: give true or false`)
+    if (typeof name !== 'string' || name === '' || names.has(name))
+      throw wrong('the name is missing or used twice. Give each budget its own name')
+    const unknownKey = Object.keys(limit).find(member => !members.has(member))
+    if (unknownKey !== undefined) throw wrong(`${clip(unknownKey)} is not known. Use ${[...members].join(', ')}`)
+    if (!spendings.includes(counts)) throw wrong(`counts must be one of ${spendings.join(', ')}, not ${clip(String(counts))}`)
+    if (!(most > 0 && most <= 1e9)) throw wrong(`most must be a number above 0 and up to 1000000000, not ${most}`)
+    if (!(toMilliseconds(per, 'per') >= 1_000)) throw wrong('per must be at least 1s')
+    if (!['all', 'server', 'featureSet'].includes(by))
+      throw wrong(`by must be all, server or featureSet, not ${clip(String(by))}`)
+    if (!(warnAt > 0 && warnAt <= 1)) throw wrong(`warnAt must be above 0 and at most 1, not ${warnAt}`)
+    if (typeof user !== 'boolean') throw wrong(`user must be true or false, not ${clip(String(user))}`)
     names.add(name)
   }
 }

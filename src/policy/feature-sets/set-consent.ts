@@ -21,15 +21,15 @@ import type { Asked } from '../rules/rule.ts'
 type DeclaredSets = ReadonlyMap<string, FeatureSetFacts>
 
 /**
- * By what an event was admitted, kept with it while it waits. When it is run it is held against the server that has the name by then,
- * and against what its set declares by then, whether that server is connected or not.
+ * What an event was admitted by. It is kept while the event waits, and compared with the server and the feature set when the
+ * event runs.
  */
 export interface SetAdmission {
-  /** A digest of what was connected; absent where nothing is known but the name. */
+  /** A digest of the connected server. Absent if only its name is known. */
   readonly identity?: string
-  /** What the set declared; absent where it declared nothing. */
+  /** What the feature set declared. Absent if nothing was declared. */
   readonly facts?: FeatureSetFacts
-  /** The name of the server's event, where the config subscribes to it: then its entry is the consent, and there is no feature set. */
+  /** The name of the server's event, if the config subscribes to it. There is no feature set then. */
   readonly subscription?: string
 }
 
@@ -97,8 +97,8 @@ export class SetConsent {
     if (judged.do === 'allow' || judged.do === 'deny') return { do: judged.do, rule }
     const { approvals, options } = this.#parts
     const boundTo = (asking: AskVerdict) => boundOf(asked, asking, options.identityOf?.(asked.server))
-    const kept = judged.do === 'ask' ? approvals.findSet(asked, judged, boundTo(judged)) : undefined
-    return kept === undefined ? { do: 'ask', rule } : { do: kept.effect, rule: `approval ${kept.id}` }
+    const stored = judged.do === 'ask' ? approvals.findSet(asked, judged, boundTo(judged)) : undefined
+    return stored === undefined ? { do: 'ask', rule } : { do: stored.effect, rule: `approval ${stored.id}` }
   }
 
   /** Which of the declared sets are on. Names every one in exactly one list, so that no server can misread it. */
@@ -156,7 +156,7 @@ export class SetConsent {
   withdrawn(server: string, featureSet: string, uses: readonly SetUse[], known?: FeatureSetFacts): Why | undefined {
     const facts = known ?? this.#ownFacts(server, featureSet)
     if (facts === undefined || this.#allows(server, featureSet, facts, uses)) return undefined
-    const message = `Nobody agrees any more to the feature set ${clip(featureSet)} of ${clip(server)} doing this`
+    const message = `The feature set ${clip(featureSet)} of ${clip(server)} is no longer allowed to do this`
     return why('CONSENT_WITHDRAWN', 'feature-sets', message, allowFix({ kind: 'set', server, featureSet }))
   }
 
@@ -166,7 +166,7 @@ export class SetConsent {
     if (payload['undeclared'] !== undefined) return 'the feature set does not declare this'
     const before = this.#agreed.get(server)?.get(featureSet)
     const more = before === undefined ? [] : payload['can'].filter(use => !before.has(use))
-    return more.length === 0 ? undefined : `this is new since it was enabled: ${wordsForUses(more)}`
+    return more.length === 0 ? undefined : `this was added after it was enabled: ${wordsForUses(more)}`
   }
 
   /** What the operator allows a set beyond what it declares. */
@@ -249,13 +249,13 @@ function setDecision(asked: Asked, rule: string, on: boolean | undefined): Polic
 }
 
 function unsubscribed(server: string, event: string): Why {
-  const message = `The config does not subscribe any more to the event ${clip(event)} of ${clip(server)}`
-  const fix = `Put ${clip(event)} into "events" of its entry again; events that come from then on run`
+  const message = `The config no longer subscribes to the event ${clip(event)} of ${clip(server)}`
+  const fix = `Add ${clip(event)} to "events" in the entry of ${clip(server)}. Events that arrive after that run`
   return why('CONSENT_WITHDRAWN', `config.${clip(server)}.events`, message, fix)
 }
 
 function serverChanged(server: string): Why {
-  const message = `The event came from another program than the one that is called ${clip(server)} now`
-  const fix = 'Give a new server a name of its own, or the old one its name back before its events are run'
+  const message = `The event came from a different program than the one that is now configured as ${clip(server)}`
+  const fix = 'Give the new server another name, or give the old server its name back before its events run'
   return why('SERVER_CHANGED', 'inbox.identity', message, fix)
 }

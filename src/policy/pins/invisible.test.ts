@@ -11,7 +11,7 @@ it.each([
   ['Hangul filler', 'a\u3164', 'U+3164'],
   ['a hidden selector', 'a\ufe01', 'U+FE01'],
 ])('%s is found in a text', (_, text, which) => {
-  expect(invisibleIn({ description: text })).toBe(`/description holds ${which}`)
+  expect(invisibleIn({ description: text })).toBe(`/description contains ${which}`)
 })
 
 it.each(['plain', 'naïve — “quotes”', '👩‍👩‍👧 family', '❤️', '1️⃣', 'नमस्ते क्‍ष', 'می‌خواهم', '日本語\n\ttabs'])(
@@ -22,7 +22,7 @@ it.each(['plain', 'naïve — “quotes”', '👩‍👩‍👧 family', '❤�
 )
 
 it('it is found in names, in lists and deep in schemas', () => {
-  expect(invisibleIn({ a: [{ 'b\u200b': 1 }] })).toBe('/a/0/(a name) holds U+200B')
+  expect(invisibleIn({ a: [{ 'b\u200b': 1 }] })).toBe('/a/0/(a name) contains U+200B')
   expect(invisibleIn({ inputSchema: { properties: { x: { description: 'x\u2060' } } } })).toContain('U+2060')
 })
 

@@ -16,16 +16,16 @@ async function changes(before: Target, now: Target): Promise<readonly string[]> 
 }
 
 test.each<[string, Partial<Command>, readonly string[]]>([
-  ['another command', { command: 'bash' }, ['other command: "bash", was "npx"']],
-  ['another argument', { args: ['-y', '@examp1e/files', '--token=hush-hush'] }, ['other argument 2: "@examp1e/files"']],
+  ['another command', { command: 'bash' }, ['changed command: "bash", was "npx"']],
+  ['another argument', { args: ['-y', '@examp1e/files', '--token=hush-hush'] }, ['changed argument 2: "@examp1e/files"']],
   ['one more argument', { args: [...(command.args ?? []), '--eval'] }, ['new argument 4: "--eval"']],
-  ['one argument less', { args: ['-y', '@example/files'] }, ['no argument 3 any more']],
-  ['another folder', { cwd: '/tmp' }, ['other folder: "/tmp", was "/srv/files"']],
+  ['one argument less', { args: ['-y', '@example/files'] }, ['removed argument 3']],
+  ['another folder', { cwd: '/tmp' }, ['changed folder: "/tmp", was "/srv/files"']],
   ['one more variable', { env: { ...command.env, EXTRA: 'x' } }, ['new variable EXTRA: "…"']],
   [
     'another value of a variable that steers programs',
     { env: { ...command.env, NODE_OPTIONS: '--require ./evil.cjs' } },
-    ['other variable NODE_OPTIONS: "--require ./evil.cjs"'],
+    ['changed variable NODE_OPTIONS: "--require ./evil.cjs"'],
   ],
 ])('%s is a change, and is told as such', async (_, part, told) => {
   expect(await changes(command, { ...command, ...part })).toEqual(told)
@@ -52,9 +52,9 @@ test('of an address its place counts, and its query without being told', async (
   const before = 'https://mcp.example/mcp?key=hush-hush'
   expect(await changes(before, new URL(before))).toEqual([])
   expect(await changes(before, 'https://mcp.example.evil/mcp?key=hush-hush')).toEqual([
-    'other address: "https://mcp.example.evil/mcp", was "https://mcp.example/mcp"',
+    'changed address: "https://mcp.example.evil/mcp", was "https://mcp.example/mcp"',
   ])
-  expect(await changes(before, 'https://mcp.example/mcp?key=other')).toEqual(['other query: "…"'])
+  expect(await changes(before, 'https://mcp.example/mcp?key=other')).toEqual(['changed query: "…"'])
   expect(await changes('wss://mcp.example/ws', 'ws://mcp.example/ws')).toHaveLength(1)
   expect(await changes(before, command)).toHaveLength(9)
 })

@@ -2,25 +2,29 @@
  * Pinned launches: the way in which a server was first started, or called, is kept, and another one is held back until somebody approves
  * it. Other programs write files that a gateway includes; none of them can so put a program of its own in the place of a known server.
  */
+import { type AnswerRecord, findAnswer, keepAnswerOp } from '../../core/answers.ts'
+import { type Clock, realClock } from '../../core/clock.ts'
 import { digest, digestText } from '../../core/digest.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord } from '../../jsonrpc/message.ts'
-import { prefixedStore, put, type Store } from '../../stores/store.ts'
+import { check, type Entry, prefixedStore, put, type Store } from '../../stores/store.ts'
 import type { PinMode } from './pins.ts'
 
-/** A server that is not started. */
+/** A server that is not started, because its command or address has changed. */
 export interface HeldLaunch {
-  /** The same on every process. */
+  /** The id, the same in every process. */
   readonly id: string
+  /** The name of the upstream. */
   readonly upstream: string
-  /** How it differs, one line a difference. */
+  /** The differences, one line each. */
   readonly changes: readonly string[]
   readonly why: Why
 }
 
 interface LaunchesParts {
   readonly store: Store
+  readonly clock?: Clock
   readonly mode: PinMode
   /** What somebody has to do who approves. */
   approveBy(upstream: string): string
@@ -45,8 +49,12 @@ export class LaunchHeldError extends Error {
   }
 }
 
-interface Waiting extends HeldLaunch {
+/** A held launch with what an answer needs. */
+export interface WaitingLaunch extends HeldLaunch {
   readonly launch: Launch
+  /** The key of what is kept, and the version of it that this launch was compared with. */
+  readonly key: string
+  readonly version: number
 }
 
 const refusedMs = 90 * 86_400_000
@@ -55,7 +63,7 @@ const refusedMs = 90 * 86_400_000
 export class Launches {
   readonly #parts: LaunchesParts
   readonly #store: Store
-  readonly #held = new Map<string, Waiting>()
+  readonly #held = new Map<string, WaitingLaunch>()
   readonly #told = new Set<string>()
   readonly #end = new AbortController()
   #mode: PinMode = 'off'
@@ -94,42 +102,55 @@ export class Launches {
   }
 
   /** From now on this way is the one. */
-  async #apply(held: Waiting, tells: boolean): Promise<void> {
+  async #apply(held: WaitingLaunch, tells: boolean): Promise<void> {
     await this.#keep(held.upstream, held.launch)
     this.#held.delete(held.upstream)
     if (tells) this.#parts.changed(held)
   }
 
-  async #ask(held: Waiting): Promise<void> {
+  async #ask(held: WaitingLaunch): Promise<void> {
     // Where it cannot be asked about, it is held as any other.
     const yes = await Promise.resolve(this.#parts.ask?.(held)).catch(() => undefined)
     if (yes === undefined) return this.#parts.held(held)
-    if (!yes) return this.refuse(held.id)
-    await this.#apply(held, true)
-    this.#parts.relaunch(held.upstream)
+    if ((await this.answer(held, yes)) && yes) this.#parts.changed(held)
   }
 
   /** What would be held, without anything being kept of it. */
-  peek(upstream: string, target: LaunchTarget): Promise<HeldLaunch | undefined> {
+  peek(upstream: string, target: LaunchTarget): Promise<WaitingLaunch | undefined> {
     return this.#compare(upstream, target, false)
   }
 
-  async waiting(): Promise<readonly HeldLaunch[]> {
-    const found: HeldLaunch[] = []
+  async waiting(): Promise<readonly WaitingLaunch[]> {
+    const found: WaitingLaunch[] = []
     for (const held of this.#held.values()) if ((await this.#store.get(`refused/${held.id}`)) === undefined) found.push(held)
     return found
   }
 
-  find(id: string): HeldLaunch | undefined {
+  find(id: string): WaitingLaunch | undefined {
     return [...this.#held.values()].find(held => held.id === id)
   }
 
-  /** From now on this way is the one. */
-  async approve({ upstream }: Pick<HeldLaunch, 'upstream'>): Promise<void> {
-    const held = this.#held.get(upstream)
-    if (held === undefined) return
-    await this.#apply(held, false)
+  /**
+   * The first answer counts: false where there was one before, or another way was approved meanwhile. After a yes this way is the one;
+   * after a no the server stays down, and nobody is asked again.
+   */
+  async answer({ id, upstream, launch, key, version }: WaitingLaunch, yes: boolean, by?: string): Promise<boolean> {
+    const { clock = realClock } = this.#parts
+    const refused = `refused/${id}`
+    const ops = yes
+      ? [check(refused, undefined), put(key, JSON.stringify(launchRecord(launch)), { ifVersion: version })]
+      : [check(key, version), put(refused, '1', { ifAbsent: true, ttl: refusedMs })]
+    const told = keepAnswerOp(id, { yes, at: clock.now(), ...(by !== undefined && { by }) })
+    const { ok } = await this.#store.commit([...ops, told])
+    if (!ok || !yes) return ok
+    this.#held.delete(upstream)
     this.#parts.relaunch(upstream)
+    return true
+  }
+
+  /** Who answered within the last hour, and how. */
+  answered(id: string): Promise<AnswerRecord | undefined> {
+    return findAnswer(this.#store, id)
   }
 
   /** The same, of what its entry says now. */
@@ -138,16 +159,11 @@ export class Launches {
     if (launch !== undefined) await this.#keep(upstream, launch)
   }
 
-  /** It stays down, and is not asked about again. */
-  async refuse(id: string): Promise<void> {
-    await this.#store.commit([put(`refused/${id}`, '1', { ttl: refusedMs })])
-  }
-
   close(): void {
     this.#end.abort()
   }
 
-  async #compare(upstream: string, target: LaunchTarget, keeps: boolean): Promise<Waiting | undefined> {
+  async #compare(upstream: string, target: LaunchTarget, keeps: boolean): Promise<WaitingLaunch | undefined> {
     const launch = await launchOf(target)
     if (launch === undefined) return undefined
     const key = await keyOf(upstream)
@@ -159,15 +175,20 @@ export class Launches {
       return ok ? undefined : this.#compare(upstream, target, false)
     }
     const changes = launchChanges(recordIn(entry.value), launch)
-    return changes.length === 0 ? undefined : this.#heldOf(upstream, launch, changes)
+    return changes.length === 0 ? undefined : this.#heldOf(upstream, launch, changes, entry)
   }
 
-  async #heldOf(upstream: string, launch: Launch, changes: readonly string[]): Promise<Waiting> {
+  async #heldOf(
+    upstream: string,
+    launch: Launch,
+    changes: readonly string[],
+    { key, version }: Pick<Entry, 'key' | 'version'>,
+  ): Promise<WaitingLaunch> {
     const id = `launch.${encodeURIComponent(clip(upstream))}.${(await digest(launchRecord(launch))).slice(0, 22)}`
-    const what = launch.has('address') ? 'has another address' : 'is started in another way'
-    const message = `The server ${quoted(upstream)} ${what} than the one that was approved`
+    const what = launch.has('address') ? 'address' : 'start command'
+    const message = `The ${what} of the server ${quoted(upstream)} differs from the approved one`
     const said = why('LAUNCH_CHANGED', 'pins', message, this.#parts.approveBy(upstream))
-    return { id, upstream, launch, changes, why: said }
+    return { id, upstream, launch, key, version, changes, why: said }
   }
 
   async #keep(upstream: string, launch: Launch): Promise<void> {
@@ -189,7 +210,7 @@ export class Launches {
 /** In words for whoever wrote it, or did not. */
 export function changedText({ upstream, changes }: Pick<HeldLaunch, 'upstream' | 'changes'>): string {
   const shown = changes.slice(0, 5).join('; ')
-  return `The file starts ${quoted(upstream)} in another way than before: ${shown}${changes.length > 5 ? '; …' : ''}`
+  return `The config file changed how ${quoted(upstream)} is started or reached: ${shown}${changes.length > 5 ? '; …' : ''}`
 }
 
 async function keyOf(upstream: string): Promise<string> {
@@ -220,7 +241,7 @@ type LaunchTarget =
 /** One thing that counts, by what it is called. */
 interface LaunchFact {
   /** What is kept of it, and compared. */
-  readonly kept: string
+  readonly stored: string
   /** What whoever is asked sees of it. */
   readonly shown: string
 }
@@ -234,9 +255,9 @@ const steering =
 /** Undefined for what a program hands over by itself: nobody else writes that. */
 export async function launchOf(target: LaunchTarget): Promise<Launch | undefined> {
   const facts = new Map<string, LaunchFact>()
-  const plain = (name: string, text: string): void => void facts.set(name, { kept: text, shown: clip(text) })
+  const plain = (name: string, text: string): void => void facts.set(name, { stored: text, shown: clip(text) })
   const hidden = async (name: string, text: string, shown = clip(text)): Promise<void> =>
-    void facts.set(name, { kept: await digestText(text), shown })
+    void facts.set(name, { stored: await digestText(text), shown })
   if (typeof target === 'string' || target instanceof URL) {
     // What is no address is refused by whoever connects.
     if (!URL.canParse(target)) return undefined
@@ -252,24 +273,24 @@ export async function launchOf(target: LaunchTarget): Promise<Launch | undefined
   if (target.cwd !== undefined) plain('folder', target.cwd)
   for (const [name, value] of Object.entries(target.env ?? {}).sort(([one], [other]) => (one < other ? -1 : 1)))
     if (steering.test(name)) await hidden(`variable ${clip(name)}`, value)
-    else facts.set(`variable ${clip(name)}`, { kept: '', shown: '…' })
+    else facts.set(`variable ${clip(name)}`, { stored: '', shown: '…' })
   return facts
 }
 
 /** How a launch differs from what was kept of another one, one line a difference; empty: it does not. */
 export function launchChanges(before: Readonly<Record<string, string>>, now: Launch): readonly string[] {
   const changes: string[] = []
-  for (const [name, { kept, shown }] of now) {
+  for (const [name, { stored, shown }] of now) {
     const was = Object.hasOwn(before, name) ? before[name] : undefined
-    if (was === kept) continue
+    if (was === stored) continue
     const from = was !== undefined && ['command', 'address', 'folder'].includes(name) ? `, was ${JSON.stringify(clip(was))}` : ''
-    changes.push(`${was === undefined ? 'new' : 'other'} ${name}: ${JSON.stringify(shown)}${from}`)
+    changes.push(`${was === undefined ? 'new' : 'changed'} ${name}: ${JSON.stringify(shown)}${from}`)
   }
-  for (const name of Object.keys(before)) if (!now.has(name)) changes.push(`no ${name} any more`)
+  for (const name of Object.keys(before)) if (!now.has(name)) changes.push(`removed ${name}`)
   return changes
 }
 
 /** What is kept of a launch. */
 export function launchRecord(launch: Launch): Readonly<Record<string, string>> {
-  return Object.fromEntries([...launch].map(([name, { kept }]) => [name, kept]))
+  return Object.fromEntries([...launch].map(([name, { stored }]) => [name, stored]))
 }

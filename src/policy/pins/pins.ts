@@ -12,20 +12,27 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type Op, put, remove, type Store } from '../../stores/store.ts'
 
-/** What becomes of a definition or a launch that is not the pinned one: held until approved, told of, or nothing. */
+/**
+ * What happens to a definition or a command that differs from the pinned one: it is held until it is approved, a warning is
+ * logged, or nothing.
+ */
 export type PinMode = 'block' | 'warn' | 'off'
 
-/** A definition that is not offered. */
+/** A tool that is not offered, because its definition is new or has changed. */
 export interface HeldTool {
+  /** The server that has the tool. */
   readonly server: string
+  /** The current definition. */
   readonly tool: Tool
-  /** What it was. Absent: the tool is new. */
+  /** The approved definition. Absent if the tool is new. */
   readonly before?: Tool
+  /** The digest of the current definition. */
   readonly digest: string
-  /** How it differs, one line a difference. */
+  /** The differences, one line each. */
   readonly changes: readonly string[]
-  /** To be put to the user. */
+  /** The question to the user. */
   readonly question: string
+  /** Why the tool is held, and what to do. */
   readonly why: Why
 }
 
@@ -79,8 +86,13 @@ export class Pins {
   }
 
   /** From now on this definition is the one. */
-  async approve({ server, tool }: Pick<HeldTool, 'server' | 'tool'>): Promise<void> {
-    await this.#options.store.commit([await this.#pinning(await keyOf(server), tool)])
+  async approve(held: Pick<HeldTool, 'server' | 'tool'>): Promise<void> {
+    await this.#options.store.commit([await this.approveOp(held)])
+  }
+
+  /** The step that makes this definition the one, for the commit of its approval. */
+  async approveOp({ server, tool }: Pick<HeldTool, 'server' | 'tool'>): Promise<Op> {
+    return this.#pinning(await keyOf(server), tool)
   }
 
   /** The server is as if never seen. */
@@ -115,7 +127,7 @@ export class Pins {
     if (entry === undefined) return undefined
     const pin: unknown = JSON.parse(entry.value)
     if (isRecord(pin) && typeof pin.digest === 'string') return pin as unknown as Pin
-    throw new Error('A pinned tool cannot be read: was it written by another program?')
+    throw new Error('A pinned tool in the store is not valid. Another program may have written it')
   }
 }
 
@@ -132,8 +144,8 @@ function heldTool(server: string, tool: Tool, before: Tool | undefined, now: str
     ...(before !== undefined && { before }),
     digest: now,
     changes,
-    question: `${message}:\n${changes.join('\n')}\nMay it be used as it is now?`,
-    why: why(code, 'pins', `${message}, which nobody has approved`, 'Approve it, or remove the server'),
+    question: `${message}:\n${changes.join('\n')}\nDo you approve this definition?`,
+    why: why(code, 'pins', `${message}, which is not approved`, 'Approve the definition, or remove the server'),
   }
 }
 
@@ -141,7 +153,7 @@ function heldTool(server: string, tool: Tool, before: Tool | undefined, now: str
 function strange(name: string): string {
   if (/^[\x20-\x7e]*$/.test(name)) return ''
   const escaped = [...name].map(c => (/[\x20-\x7e]/.test(c) ? c : `\\u{${c.codePointAt(0)?.toString(16)}}`)).join('')
-  return ` (in other letters than it seems: ${clip(escaped)})`
+  return ` (contains look-alike characters: ${clip(escaped)})`
 }
 
 const mostChanges = 20

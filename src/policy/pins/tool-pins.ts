@@ -2,12 +2,13 @@
  * Pinned tools behind a gateway: a definition that is not the one that was first seen is hidden until somebody approves it, on any
  * process of the store, or shown and told, as the settings say. Text that nobody can see is flagged in any case.
  */
+import { type AnswerRecord, findAnswer, keepAnswerOp } from '../../core/answers.ts'
 import type { Clock } from '../../core/clock.ts'
 import { quoted } from '../../core/suggestion.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { entriesUnder, type Op, prefixedStore, put, remove, type Store } from '../../stores/store.ts'
+import { check, entriesUnder, type Op, prefixedStore, put, remove, type Store } from '../../stores/store.ts'
 import { type HeldTool, type PinMode, Pins } from './pins.ts'
 
 interface PinsParts {
@@ -28,7 +29,7 @@ export class ToolPins {
   readonly #store: Store
   readonly #pins: Pins
   /** The definitions that wait for a yes, on the store. */
-  readonly kept: HeldTools
+  readonly stored: HeldTools
   readonly #held = new Map<string, readonly HeldTool[]>()
   readonly #told = new Set<string>()
   readonly #end = new AbortController()
@@ -39,7 +40,7 @@ export class ToolPins {
     this.#parts = parts
     this.#store = prefixedStore(parts.store, 'gateway/')
     this.#pins = new Pins({ store: this.#store, clock: parts.clock })
-    this.kept = new HeldTools(this.#store, parts.clock)
+    this.stored = new HeldTools(this.#store, parts.clock)
     this.change(parts.mode)
   }
 
@@ -56,7 +57,7 @@ export class ToolPins {
     const { offered, held } = await this.#pins.look(upstream, tools)
     const before = this.#held.get(upstream)
     this.#held.set(upstream, held)
-    if (held.length > 0 || before?.length !== 0) await this.kept.keep(upstream, held)
+    if (held.length > 0 || before?.length !== 0) await this.stored.keep(upstream, held)
     for (const each of held) {
       const id = idOf(each)
       if (!this.#told.has(id)) this.#parts.held(each, id)
@@ -66,13 +67,19 @@ export class ToolPins {
   }
 
   async approve(held: Pick<HeldTool, 'server' | 'tool' | 'digest'>): Promise<void> {
-    await this.kept.approve(held)
-    this.#parts.relook(held.server)
+    await this.answer(held, true)
+  }
+
+  /** The first answer counts: false where there was one before. */
+  async answer(held: Pick<HeldTool, 'server' | 'tool' | 'digest'>, yes: boolean, by?: string): Promise<boolean> {
+    const first = await this.stored.answer(held, yes, by)
+    if (first && yes) this.#parts.relook(held.server)
+    return first
   }
 
   /** Those that wait for a yes, by id. */
-  async waiting(): Promise<ReadonlyMap<string, KeptTool>> {
-    const found = await this.kept.waiting()
+  async waiting(): Promise<ReadonlyMap<string, StoredTool>> {
+    const found = await this.stored.waiting()
     return new Map([...found].filter(([, { server }]) => this.#held.has(server)))
   }
 
@@ -103,13 +110,13 @@ export class ToolPins {
 
 /** What is held, in a sentence. */
 export function heldText({ server, tool, before }: Pick<HeldTool, 'server' | 'tool' | 'before'>): string {
-  return `The server ${quoted(server)} ${before === undefined ? 'offers a new tool' : 'changed its tool'} ${quoted(tool.name)}`
+  return `The server ${quoted(server)} ${before === undefined ? 'offers a new tool' : 'changed the definition of its tool'} ${quoted(tool.name)}`
 }
 
 // Definitions of tools that wait for a yes, kept on the store: whoever runs the gateway answers from any process.
 
 /** A held definition as it lies on the store. */
-export interface KeptTool extends Pick<HeldTool, 'server' | 'tool' | 'before' | 'digest' | 'changes'> {
+export interface StoredTool extends Pick<HeldTool, 'server' | 'tool' | 'before' | 'digest' | 'changes'> {
   /** Since when it is held: milliseconds since the epoch. */
   readonly since: number
 }
@@ -130,49 +137,62 @@ export class HeldTools {
 
   /** These are the ones of a server now, and no others. */
   async keep(server: string, held: readonly HeldTool[]): Promise<void> {
-    const known = new Map((await this.#scan(`${prefix}${placeOf(server)}`)).map(kept => [idOf(kept), kept]))
+    const known = new Map((await this.#scan(`${prefix}${placeOf(server)}`)).map(stored => [idOf(stored), stored]))
     const ops: Op[] = []
     for (const { tool, before, digest, changes } of held) {
       const since = this.#clock.now()
-      const record: KeptTool = { server, tool, digest, changes, since, ...(before !== undefined && { before }) }
+      const record: StoredTool = { server, tool, digest, changes, since, ...(before !== undefined && { before }) }
       if (!known.delete(idOf(record))) ops.push(put(`${prefix}${idOf(record)}`, JSON.stringify(record)))
     }
-    for (const [id, kept] of known) if (kept.server === server) ops.push(remove(`${prefix}${id}`))
+    for (const [id, stored] of known) if (stored.server === server) ops.push(remove(`${prefix}${id}`))
     if (ops.length > 0) await this.#store.commit(ops)
   }
 
   /** Those that nobody has refused, by id. */
-  async waiting(): Promise<ReadonlyMap<string, KeptTool>> {
-    const found = new Map<string, KeptTool>()
-    for (const kept of await this.#scan(prefix)) {
-      const id = idOf(kept)
-      if ((await this.#store.get(refusedKey(id))) === undefined) found.set(id, kept)
+  async waiting(): Promise<ReadonlyMap<string, StoredTool>> {
+    const found = new Map<string, StoredTool>()
+    for (const stored of await this.#scan(prefix)) {
+      const id = idOf(stored)
+      if ((await this.#store.get(refusedKey(id))) === undefined) found.set(id, stored)
     }
     return found
   }
 
-  async find(id: string): Promise<KeptTool | undefined> {
+  async find(id: string): Promise<StoredTool | undefined> {
     if (!id.startsWith('tool.') || id.length > 400) return undefined
     const entry = await this.#store.get(`${prefix}${id}`)
-    return entry === undefined ? undefined : readKept(entry.value)
+    return entry === undefined ? undefined : readStored(entry.value)
   }
 
-  /** From now on this definition is the one. Whoever watches the pins looks again. */
-  async approve(kept: Pick<HeldTool, 'server' | 'tool' | 'digest'>): Promise<void> {
-    await new Pins({ store: this.#store, clock: this.#clock }).approve(kept)
-    await this.#store.commit([remove(`${prefix}${idOf(kept)}`)])
+  /**
+   * The first answer counts: false where there was one before. After a yes this definition is the one, and whoever watches the pins looks
+   * again; after a no it stays hidden and is not asked about again.
+   */
+  async answer(tool: Pick<HeldTool, 'server' | 'tool' | 'digest'>, yes: boolean, by?: string): Promise<boolean> {
+    const id = idOf(tool)
+    const entry = await this.#store.get(`${prefix}${id}`)
+    if (entry === undefined) return false
+    const told = keepAnswerOp(id, { yes, at: this.#clock.now(), ...(by !== undefined && { by }) })
+    const ops = yes
+      ? [
+          check(refusedKey(id), undefined),
+          remove(entry.key, entry.version),
+          await new Pins({ store: this.#store, clock: this.#clock }).approveOp(tool),
+        ]
+      : [check(entry.key, entry.version), put(refusedKey(id), '1', { ifAbsent: true, ttl: refusedMs })]
+    return (await this.#store.commit([...ops, told])).ok
   }
 
-  /** It stays hidden, and is not asked about again. */
-  async refuse(id: string): Promise<void> {
-    await this.#store.commit([put(refusedKey(id), '1', { ttl: refusedMs })])
+  /** Who answered within the last hour, and how. */
+  answered(id: string): Promise<AnswerRecord | undefined> {
+    return findAnswer(this.#store, id)
   }
 
-  async #scan(within: string): Promise<readonly KeptTool[]> {
-    const found: KeptTool[] = []
+  async #scan(within: string): Promise<readonly StoredTool[]> {
+    const found: StoredTool[] = []
     for await (const { value } of entriesUnder(this.#store, within)) {
-      const kept = readKept(value)
-      if (kept !== undefined) found.push(kept)
+      const stored = readStored(value)
+      if (stored !== undefined) found.push(stored)
     }
     return found
   }
@@ -191,10 +211,10 @@ function refusedKey(id: string): string {
   return `refused/${id}`
 }
 
-function readKept(text: string): KeptTool | undefined {
+function readStored(text: string): StoredTool | undefined {
   const value: unknown = JSON.parse(text)
   if (!isRecord(value) || typeof value['server'] !== 'string' || !isRecord(value['tool'])) return undefined
-  return value as unknown as KeptTool
+  return value as unknown as StoredTool
 }
 
 // Characters that nobody sees and a model reads: zero-width ones, those that turn the direction of text, tags, and the like.
@@ -211,7 +231,7 @@ const deepest = 32
 export function invisibleIn(value: unknown, path = '', depth = 0): string | undefined {
   if (typeof value === 'string') {
     const found = unseenIn(value)
-    return found === undefined ? undefined : `${path || '/'} holds U+${found.toString(16).toUpperCase().padStart(4, '0')}`
+    return found === undefined ? undefined : `${path || '/'} contains U+${found.toString(16).toUpperCase().padStart(4, '0')}`
   }
   // Nobody looks that deep, and somebody may count on it.
   if (depth > deepest) return `${path.slice(0, 80)} is nested deeper than ${deepest} levels`

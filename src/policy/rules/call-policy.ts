@@ -7,12 +7,11 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { type Params, picked } from '../../jsonrpc/message.ts'
 import { fits, fitsTarget, isCalledBy } from './conditions.ts'
 import type { RateCounts } from './counts.ts'
-import { ofCalls, type ReadRule, readOtherwise, readRule } from './read.ts'
+import { type DefaultEffect, type Otherwise, readOtherwise } from './otherwise.ts'
+import { ofCalls, type ReadRule, readRule } from './read.ts'
 import {
   type Asked,
   type CallSettings,
-  type DefaultEffect,
-  type Otherwise,
   type Patterns,
   type Rule,
   type RuleRate,
@@ -233,7 +232,7 @@ export class GatewayPolicy {
 // Rules as a gateway holds them against calls and reads: only against those that can be about them.
 
 /** One rule, ready to be asked. */
-interface TargetRule extends ReadRule {
+export interface TargetRule extends ReadRule {
   /** It is the same for every call of a client: neither arguments nor time nor counts matter. */
   readonly fixed: boolean
   /** What it is about here. None: a gateway does not know what it names, and it never counts. */
@@ -285,18 +284,28 @@ function isKnownHere({ featureSet, tags, begunBy, origin }: ReadRule['conditions
 // still read, and whoever runs the gateway is told how to write them now.
 
 /**
- * A rule in the form that gateways had of their own.
+ * A rule in the old form of gateways, with its conditions next to the name.
  * @deprecated Write the conditions in `when`: `upstream` is `server` there, `args` is `arguments`; `by` is `approver`.
+ * @atLeastOne do dedupe cost scopes timeout idempotent
  */
 export interface GatewayRule
   extends Omit<CallSettings, 'approver'>,
     Pick<When, 'tool' | 'resource' | 'prompt' | 'client' | 'principal' | 'hours'>,
     Pick<Rule, 'name' | 'message' | 'fix'> {
+  /** Write `server` in `when`. */
   readonly upstream?: Patterns
+  /** Write `arguments` in `when`. */
   readonly args?: Readonly<Record<string, Patterns>>
-  readonly above?: Omit<RuleRate, 'by'> & { readonly by?: 'client' | 'all' }
+  /** Write `above` in `when`; `by: all` is `by: server` there. */
+  readonly above?: Omit<RuleRate, 'by'> & {
+    /** What is counted separately: each client, or all of them together. */
+    readonly by?: 'client' | 'all'
+  }
+  /** The time from which on the rule no longer applies: ISO 8601. */
   readonly until?: string
+  /** What happens: it is allowed, denied, or somebody is asked. */
   readonly do?: 'allow' | 'deny' | 'ask'
+  /** Write `approver`. */
   readonly by?: CallSettings['approver']
 }
 
@@ -305,7 +314,10 @@ export type WrittenRule = Rule | GatewayRule
 
 const oldMembers = ['upstream', 'tool', 'resource', 'prompt', 'client', 'principal', 'args', 'hours', 'above'] as const
 /** What is added to the advice where a condition has another name in `when`. */
-const newNames: Readonly<Record<string, string>> = { upstream: ' as server', args: ' as arguments' }
+const newNames: Readonly<Record<string, string>> = {
+  upstream: ', where it is called server',
+  args: ', where it is called arguments',
+}
 const approvers: readonly unknown[] = ['client', 'operator', 'either']
 
 /** Whether it has conditions beside its name, or says by `by` who answers. */
@@ -318,7 +330,7 @@ export function oldRulesText(rules: readonly WrittenRule[]): string | undefined 
   const old = rules.filter(isOldRule).map(({ name }) => clip(name))
   if (old.length === 0) return undefined
   const shown = `${old.slice(0, 5).join(', ')}${old.length > 5 ? ` and ${old.length - 5} more` : ''}`
-  return `Rules in the old form, which a later version will not read: ${shown}. Write their conditions in when: upstream as server, args as arguments; and by as approver`
+  return `These rules use the old form, which a later version will not support: ${shown}. Move their conditions into when (upstream becomes server, args becomes arguments), and rename by to approver`
 }
 
 /** The same rule in the form of today. Throws where it mixes the two, or says what the old form does not know. */
@@ -327,15 +339,15 @@ export function modernRule(written: WrittenRule): Rule {
   const { upstream, tool, resource, prompt, client, principal, args, hours, above, by, ...rest } = written
   if ('when' in rest) {
     const beside = oldMembers.find(name => Object.hasOwn(written, name))
-    if (beside === undefined) throw new TypeError(`by is ${by}: who answers is said by approver`)
-    throw new TypeError(`${beside} stands beside when: write it in when${newNames[beside] ?? ''}`)
+    if (beside === undefined) throw new TypeError(`by: ${by} is the old form. Use approver: ${by}`)
+    throw new TypeError(`${beside} must be inside when${newNames[beside] ?? ''}`)
   }
   if (rest.do !== undefined && !['allow', 'deny', 'ask'].includes(rest.do))
-    throw new TypeError(`do is ${clip(String(rest.do))}: give allow, deny or ask`)
+    throw new TypeError(`do must be allow, deny or ask, not ${clip(String(rest.do))}`)
   if (by !== undefined && !approvers.includes(by))
-    throw new TypeError(`by is ${clip(String(by))}: give client, operator or either`)
+    throw new TypeError(`by must be client, operator or either, not ${clip(String(by))}`)
   if (above?.by !== undefined && !['client', 'all'].includes(above.by))
-    throw new TypeError(`above.by is ${clip(String(above.by))}: give client or all`)
+    throw new TypeError(`above.by must be client or all, not ${clip(String(above.by))}`)
   const when: When = {
     ...picked(written, 'tool', 'resource', 'prompt', 'client', 'principal', 'hours'),
     ...(upstream !== undefined && { server: upstream }),

@@ -35,10 +35,11 @@ export function conditionsOf(when: When, lenient: boolean): Conditions {
     const value = when[name]
     if (value !== undefined) lists[name] = patterns(name, value)
   }
-  const stranger = lists.kind?.find(kind => !kinds.some(known => known === kind))
-  if (stranger !== undefined) throw new TypeError(`kind is ${clip(stranger)}: give ${kinds.join(', ')}`)
+  const unknownKey = lists.kind?.find(kind => !kinds.some(known => known === kind))
+  if (unknownKey !== undefined) throw new TypeError(`kind must be one of ${kinds.join(', ')}, not ${clip(unknownKey)}`)
   const beginner = lists.begunBy?.find(text => text !== 'user' && text !== '*' && !text.startsWith('event/'))
-  if (beginner !== undefined) throw new TypeError(`begunBy is ${clip(beginner)}: give user, or event/ and the name of a server`)
+  if (beginner !== undefined)
+    throw new TypeError(`begunBy must be user, or event/ and the name of a server, not ${clip(beginner)}`)
   return {
     ...lists,
     origin: new Map(members('origin', when.origin)),
@@ -48,14 +49,14 @@ export function conditionsOf(when: When, lenient: boolean): Conditions {
 }
 
 function members(name: string, given: Readonly<Record<string, Patterns>> = {}): readonly [string, readonly string[]][] {
-  if (!isRecord(given)) throw new TypeError(`${name} must be an object of patterns by name`)
+  if (!isRecord(given)) throw new TypeError(`${name} must be an object with patterns as values`)
   return Object.entries(given).map(([path, value]) => [path, patterns(path, value)])
 }
 
 function patterns(name: string, value: Patterns): readonly string[] {
   const list = typeof value === 'string' ? [value] : value
   if (Array.isArray(list) && list.length > 0 && list.every(text => typeof text === 'string' && text.length <= 256)) return list
-  throw new TypeError(`${clip(name)} must be a text or a list of texts of up to 256 characters`)
+  throw new TypeError(`${clip(name)} must be a string or a non-empty list of strings, each of up to 256 characters`)
 }
 
 /** Whether the conditions that need no clock and no counter hold. */
@@ -166,12 +167,18 @@ const asItLooks: ReadAs = {}
 
 /** In one of the ways in which whoever gets it may understand it. */
 export function fitsAny(patterns: readonly string[], text: string, as = asItLooks): boolean {
-  return patterns.some(pattern => readings(pattern, text, as).some(reading => matches(pattern, (as.before ?? '') + reading)))
+  return patterns.some(pattern => {
+    if (!hasReadings(pattern, text, as)) return matches(pattern, withPrefix(text, as))
+    return readings(text).some(reading => matches(pattern, withPrefix(reading, as)))
+  })
 }
 
 /** In all of them: what lies in one folder as it is written, and in another one as it is meant, is in the other one. */
 export function fitsAll(patterns: readonly string[], text: string, as = asItLooks): boolean {
-  return patterns.some(pattern => readings(pattern, text, as).every(reading => matches(pattern, (as.before ?? '') + reading)))
+  return patterns.some(pattern => {
+    if (!hasReadings(pattern, text, as)) return matches(pattern, withPrefix(text, as))
+    return readings(text).every(reading => matches(pattern, withPrefix(reading, as)))
+  })
 }
 
 const asAddress: ReadAs = { address: true }
@@ -179,9 +186,17 @@ const asAddress: ReadAs = { address: true }
 /** How often what is escaped may be escaped once more. */
 const mostEscapes = 3
 
-/** A text, and where it is an address, or the pattern speaks of a path or of one, what becomes of its dots and escapes. */
-function readings(pattern: string, text: string, { address }: ReadAs): readonly string[] {
-  if ((address !== true && !/[/\\]/.test(pattern)) || !/[\\%]|\.\.|\/\.?\//.test(text)) return [text]
+/** Whether a text can be read in several ways: it, or the pattern, is a path or an address, and it has dots or escapes. */
+function hasReadings(pattern: string, text: string, { address }: ReadAs): boolean {
+  return (address === true || /[/\\]/.test(pattern)) && /[\\%]|\.\.|\/\.?\//.test(text)
+}
+
+function withPrefix(text: string, { before }: ReadAs): string {
+  return before === undefined ? text : before + text
+}
+
+/** A text, and what becomes of its dots and escapes. */
+function readings(text: string): readonly string[] {
   const found = [text, straight(text)]
   let plain = text
   for (let i = 0; i < mostEscapes && plain.includes('%'); i++) {

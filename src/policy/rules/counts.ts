@@ -220,7 +220,9 @@ export class SharedCounts implements RateCounts {
       const ttl = Math.ceil(2 * (part.most / part.perMs)) + idleMs
       if ((await this.#store.commit([put(key, JSON.stringify(bucket), { ...condition, ttl })])).ok) return done()
     }
-    throw problem('SERVER_UNAVAILABLE', 'Too many gateways count this call at once', { retryAfter: 100 })
+    throw problem('SERVER_UNAVAILABLE', 'The call was not made: too many gateways update its rate limit at once', {
+      retryAfter: 100,
+    })
   }
 
   /** As full as it is by now. What cannot be read is full, as one that nobody has used. */

@@ -4,18 +4,7 @@ import { isRisk, risks } from '../../features/reliability/confirmation/messages.
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { conditionsOf, listConditions } from './conditions.ts'
-import {
-  counted,
-  type DefaultEffect,
-  type Effect,
-  effects,
-  type Kind,
-  kinds,
-  type Otherwise,
-  type Rule,
-  type RuleRate,
-  type When,
-} from './rule.ts'
+import { counted, type Effect, effects, type Rule, type RuleRate, ruleLimit, type When } from './rule.ts'
 
 /** One rule, ready to be asked. */
 export interface ReadRule {
@@ -42,15 +31,16 @@ export const ofCalls = ['approver', 'risk', 'wait', 'dedupe', ...general] as con
 const ruleMembers = ['name', 'do', 'when', 'until', 'for', 'within', 'by', 'message', 'fix', ...ofCalls]
 const whenMembers: readonly string[] = [...listConditions, 'arguments', 'origin', 'hours', 'above', 'running']
 const approvers: readonly unknown[] = ['client', 'operator', 'either']
-const ruleLimit = 1_000
 
 /** Throws where a rule is none, or two have one name. */
 export function readRules(rules: readonly Rule[]): readonly ReadRule[] {
-  if (rules.length > ruleLimit) throw new RangeError(`${rules.length} rules: the most is ${ruleLimit}`)
+  if (rules.length > ruleLimit) throw new RangeError(`The policy has ${rules.length} rules, more than ${ruleLimit} (the limit)`)
   const seen = new Set<string>()
   return rules.map(rule => {
     if (typeof rule.name !== 'string' || rule.name === '' || seen.has(rule.name))
-      throw new TypeError(`A rule is named ${clip(JSON.stringify(rule.name) ?? 'undefined')}: give each a name of its own`)
+      throw new TypeError(
+        `The rule name ${clip(JSON.stringify(rule.name) ?? 'undefined')} is missing or used twice. Give each rule its own name`,
+      )
     seen.add(rule.name)
     try {
       return readRule(rule)
@@ -72,7 +62,7 @@ export function readRule(rule: Rule): ReadRule {
   checkCallSettings(rule)
   checkTogether(rule, when)
   const until = rule.until === undefined ? Number.POSITIVE_INFINITY : new Date(rule.until).getTime()
-  if (Number.isNaN(until)) throw new TypeError(`until is ${clip(String(rule.until))}: give a time in ISO 8601`)
+  if (Number.isNaN(until)) throw new TypeError(`until must be a time in ISO 8601, not ${clip(String(rule.until))}`)
   return {
     name,
     rule,
@@ -96,54 +86,57 @@ const renamed: ReadonlyMap<string, string> = new Map([
 
 /** A misspelled condition would be none, and the rule about everything. */
 function known(value: object, allowed: readonly string[]): void {
-  const stranger = Object.keys(value).find(name => !allowed.includes(name))
-  if (stranger === undefined) return
-  const meant = renamed.get(stranger) ?? stranger
+  const unknownKey = Object.keys(value).find(name => !allowed.includes(name))
+  if (unknownKey === undefined) return
+  const meant = renamed.get(unknownKey) ?? unknownKey
   if (allowed === ruleMembers && whenMembers.includes(meant))
-    throw new TypeError(`${clip(stranger)} is not known here: it is a condition, write when: { ${meant}: … }`)
-  if (meant !== stranger) throw new TypeError(`${stranger} is not known: write ${meant}`)
-  throw new TypeError(`${clip(stranger)} is not known: there is ${allowed.join(', ')}`)
+    throw new TypeError(`${clip(unknownKey)} is a condition. Write when: { ${meant}: … }`)
+  if (meant !== unknownKey) throw new TypeError(`${unknownKey} is not known. Use ${meant} instead`)
+  throw new TypeError(`${clip(unknownKey)} is not known. Use ${allowed.join(', ')}`)
 }
 
 function checkEffect(rule: Rule, when: When): void {
   if (rule.do !== undefined && !effects.includes(rule.do))
-    throw new TypeError(`do is ${clip(String(rule.do))}: give allow, deny or ask; or hold or coalesce`)
+    throw new TypeError(`do must be allow, deny, ask, hold or coalesce, not ${clip(String(rule.do))}`)
   if (rule.do === 'coalesce' && rule.within === undefined) throw new TypeError('coalesce needs within, such as 30s')
   if (rule.do === 'hold' && rule.for === undefined && when.hours === undefined && when.above === undefined)
-    throw new TypeError('hold needs for, or hours or a rate that end it')
+    throw new TypeError('hold needs an end. Set for, when.hours or when.above')
   const says = ['do', 'dedupe', ...general] as const
-  if (says.every(name => rule[name] === undefined)) throw new TypeError(`it says nothing: give ${says.join(', ')}`)
+  if (says.every(name => rule[name] === undefined)) throw new TypeError(`the rule has no effect. Set one of ${says.join(', ')}`)
 }
 
 function checkCounts(rule: Rule, { above, running }: When): void {
   if (above !== undefined) {
     const [count, ms] = [above.count, toMilliseconds(above.per, 'above.per')]
     if (!(Number.isInteger(count) && count >= 1 && ms >= 1))
-      throw new RangeError(`above is ${count} per ${ms} ms: give a whole number of at least 1, and a time`)
+      throw new RangeError(
+        `above.count must be a whole number of at least 1 and above.per at least 1 ms, not ${count} per ${ms} ms`,
+      )
   }
   if (running !== undefined && !(Number.isInteger(running) && running >= 1))
-    throw new RangeError(`running is ${running}: give a whole number of at least 1`)
+    throw new RangeError(`running must be a whole number of at least 1, not ${running}`)
   if (rule.do !== 'coalesce' && approvers.includes(rule.by))
-    throw new TypeError(`by is ${rule.by}: who answers is said by approver`)
+    throw new TypeError(`by: ${rule.by} is the old form. Use approver: ${rule.by}`)
   checkCounted('by', rule.by)
   checkCounted('above.by', above?.by)
 }
 
 function checkCounted(name: string, by: Rule['by']): void {
-  if (by !== undefined && !counted.includes(by)) throw new TypeError(`${name} is ${clip(String(by))}: give ${counted.join(', ')}`)
+  if (by !== undefined && !counted.includes(by))
+    throw new TypeError(`${name} must be one of ${counted.join(', ')}, not ${clip(String(by))}`)
 }
 
 function checkCallSettings(rule: Rule): void {
   const { cost, scopes } = rule
   if (rule.approver !== undefined && !approvers.includes(rule.approver))
-    throw new TypeError(`approver is ${clip(String(rule.approver))}: give client, operator or either`)
+    throw new TypeError(`approver must be client, operator or either, not ${clip(String(rule.approver))}`)
   if (rule.risk !== undefined && !isRisk(rule.risk))
-    throw new TypeError(`risk is ${clip(String(rule.risk))}: give ${risks.join(', ')}`)
+    throw new TypeError(`risk must be one of ${risks.join(', ')}, not ${clip(String(rule.risk))}`)
   for (const name of ['dedupe', 'timeout', 'wait'] as const) if (rule[name] !== undefined) toMilliseconds(rule[name], name)
   if (cost !== undefined && !(isRecord(cost) && Number.isFinite(cost.units) && cost.units >= 0))
-    throw new TypeError('cost must be { units } of at least 0, with a label if you like')
+    throw new TypeError('cost must be { units } or { units, label }, with units of at least 0')
   if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every(scope => typeof scope === 'string')))
-    throw new TypeError('scopes must be a list of texts')
+    throw new TypeError('scopes must be a list of strings')
 }
 
 /** What holds for every call of a tool: a rule that says it has no conditions but these. */
@@ -156,29 +149,46 @@ function checkTogether(rule: Rule, when: When): void {
     (['arguments', 'above'] as const).find(name => when[name] !== undefined) ?? ofCalls.find(name => rule[name] !== undefined)
   if (read !== undefined && (called !== undefined || (rule.do !== 'allow' && rule.do !== 'deny')))
     throw new TypeError(
-      `a ${read} is only allowed or denied: ${called ?? `do: ${rule.do}`} is for calls of tools, say it in a rule of its own`,
+      `a rule for a ${read} can only allow or deny. ${called ?? `do: ${rule.do}`} applies to tool calls: put it in a separate rule`,
     )
   const said = general.find(name => rule[name] !== undefined)
   const some = rule.until === undefined ? Object.keys(when).find(name => !ofTools.has(name)) : 'until'
   if (said !== undefined && some !== undefined)
-    throw new TypeError(`${said} holds for all calls of a tool: leave out ${some}, or say it in a rule of its own`)
+    throw new TypeError(
+      `${said} applies to all calls of a tool and cannot be combined with ${some}. Remove ${some}, or put ${said} in a separate rule`,
+    )
 }
 
 // Hours of the day in a time zone: whether a moment lies in them, and when they are over.
 
-/** Local time from `from` to before `to`, over midnight where `to` is the earlier one. */
+/** Times of the day in a time zone: from `from` to before `to`, across midnight if `to` is earlier. */
 export interface Hours {
-  /** `22:00`. */
+  /**
+   * The first minute.
+   * @pattern {timeOfDay}
+   * @example 22:00
+   */
   readonly from: string
-  /** `07:00`; that minute does not belong to it. */
+  /**
+   * The minute after the last one.
+   * @pattern {timeOfDay}
+   * @example 07:00
+   */
   readonly to: string
-  /** A name such as `Europe/Berlin`. */
+  /**
+   * The time zone, by its IANA name.
+   * @minLength 1
+   * @example Europe/Berlin
+   */
   readonly zone: string
-  /** On which days they begin. Default all. */
+  /** The days on which the hours begin. By default all. */
   readonly days?: readonly Day[]
 }
 
+const timeOfDay = /^([01]\d|2[0-3]):([0-5]\d)$/
+
 const days = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
+/** A day of the week. */
 type Day = (typeof days)[number]
 
 interface OpenHours {
@@ -194,7 +204,7 @@ const dayMinutes = 1_440
 export function openHours({ from, to, zone, days: on = days }: Hours): OpenHours {
   const [start, end] = [minuteOf(from), minuteOf(to)]
   const local = localTime(zone)
-  for (const day of on) if (!days.includes(day)) throw new TypeError(`${clip(String(day))} is no day: give ${days.join(', ')}`)
+  for (const day of on) if (!days.includes(day)) throw new TypeError(`${clip(String(day))} is not a day. Use ${days.join(', ')}`)
   const contains = (now: number): boolean => {
     const { day, minute } = local(now)
     if (start < end) return minute >= start && minute < end && on.includes(day)
@@ -216,8 +226,9 @@ export function openHours({ from, to, zone, days: on = days }: Hours): OpenHours
 }
 
 function minuteOf(text: string): number {
-  const [, hours, minutes] = /^([01]\d|2[0-3]):([0-5]\d)$/.exec(text) ?? []
-  if (hours === undefined || minutes === undefined) throw new TypeError(`${clip(String(text))} is no time of day: write 22:00`)
+  const [, hours, minutes] = timeOfDay.exec(text) ?? []
+  if (hours === undefined || minutes === undefined)
+    throw new TypeError(`${clip(String(text))} is not a time of day. Write it as in 22:00`)
   return Number(hours) * 60 + Number(minutes)
 }
 
@@ -227,7 +238,7 @@ function localTime(zone: string): (now: number) => { readonly day: Day; readonly
     const minutes = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const
     format = new Intl.DateTimeFormat('en-US', { timeZone: zone, weekday: 'short', ...minutes })
   } catch (cause) {
-    throw new TypeError(`${clip(String(zone))} is no time zone: write Europe/Berlin or UTC`, { cause })
+    throw new TypeError(`${clip(String(zone))} is not a time zone. Write it as in Europe/Berlin or UTC`, { cause })
   }
   return now => {
     const parts = new Map(format.formatToParts(now).map(({ type, value }) => [type, value]))
@@ -237,52 +248,4 @@ function localTime(zone: string): (now: number) => { readonly day: Day; readonly
       minute: Number(parts.get('hour')) * 60 + Number(parts.get('minute')),
     }
   }
-}
-
-// What happens where no rule says anything.
-
-/** By kind, for every kind. */
-type Defaults = Readonly<Record<Kind, DefaultEffect>>
-
-/** New feature sets and what leads out of them are asked about; the rest lies within what was enabled. */
-const usual: Defaults = {
-  push: 'allow',
-  infer: 'allow',
-  inject: 'allow',
-  tool: 'allow',
-  resource: 'allow',
-  prompt: 'allow',
-  elicit: 'allow',
-  sample: 'ask',
-  roots: 'ask',
-  scope: 'ask',
-  set: 'ask',
-  definition: 'ask',
-}
-
-const careful: readonly unknown[] = ['allow', 'ask', 'deny'] satisfies DefaultEffect[]
-
-/** Throws where it is none. */
-export function readOtherwise(otherwise: Otherwise = {}): Defaults {
-  if (typeof otherwise === 'string') return forAll(otherwise)
-  for (const [kind, effect] of Object.entries(otherwise)) {
-    if (!kinds.some(known => known === kind)) throw new TypeError(`otherwise: ${clip(kind)} is not among ${kinds.join(', ')}`)
-    if (!careful.includes(effect)) throw new TypeError(`otherwise.${kind} is ${clip(String(effect))}: give allow, ask or deny`)
-    if (effect === 'ask' && isRead(kind)) throw new TypeError(`otherwise.${kind} is ask: give allow or deny`)
-  }
-  return { ...usual, ...otherwise }
-}
-
-/** Nobody is asked about what is only read; and one word for all opens nothing that is closed unless it is named. */
-function forAll(effect: DefaultEffect): Defaults {
-  if (!careful.includes(effect)) throw new TypeError(`otherwise is ${clip(String(effect))}: give allow, ask or deny`)
-  const of = (kind: Kind): DefaultEffect => {
-    if (isRead(kind)) return effect === 'deny' ? 'deny' : 'allow'
-    return kind === 'tool' || effects.indexOf(effect) < effects.indexOf(usual[kind]) ? effect : usual[kind]
-  }
-  return Object.fromEntries(kinds.map(kind => [kind, of(kind)])) as Defaults
-}
-
-function isRead(kind: string): boolean {
-  return kind === 'resource' || kind === 'prompt'
 }

@@ -3,10 +3,11 @@
  * a file and can be compared. Both places read every rule; a condition about something that a place does not know never holds there.
  */
 import type { Duration } from '../../core/clock.ts'
-import { quoted, type Why } from '../../core/suggestion.ts'
+import { quoted } from '../../core/suggestion.ts'
 import type { Scope, ScopeLists } from '../../features/live/scopes/messages.ts'
 import type { Risk } from '../../features/reliability/confirmation/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import type { Otherwise } from './otherwise.ts'
 import type { Hours } from './read.ts'
 
 /** Every kind of request that a policy decides about. */
@@ -25,8 +26,8 @@ export const kinds = [
   'definition',
 ] as const
 /**
- * What somebody wants: a push, an inference, a scope, a tool call, to read a resource or a prompt, what servers may ask for, a feature
- * set, an injection. A gateway decides about tools, resources and prompts, a host about all others and tools.
+ * A kind of request. A gateway decides about `tool`, `resource` and `prompt`, a host about `tool` and all others.
+ * @title kind
  */
 export type Kind = (typeof kinds)[number]
 
@@ -37,195 +38,303 @@ export type TargetKind = (typeof targets)[number]
 
 /** The more careful first. */
 export const effects = ['deny', 'ask', 'hold', 'coalesce', 'allow'] as const
-/** What a rule does with what it is about. */
+/** The effect of a rule. */
 export type Effect = (typeof effects)[number]
 
-/** What a policy is asked to decide. */
+/** A request that a policy decides about. */
 export interface Asked {
+  /** The kind of request. */
   readonly kind: Kind
+  /** The server that makes the request, or that is called. */
   readonly server: string
+  /** The feature set of the request, if it has one. */
   readonly featureSet?: string
+  /** The tool that is called. */
   readonly tool?: string
-  /** The address of a resource that is read, as its server lists it. */
+  /** The URI of a resource that is read, as its server lists it. */
   readonly resource?: string
+  /** The prompt that is fetched. */
   readonly prompt?: string
+  /** The tags of an event. */
   readonly tags?: readonly string[]
+  /** The origin of an event. */
   readonly origin?: Readonly<Record<string, unknown>>
+  /** The scope that is requested. */
   readonly scope?: Scope
-  /** The arguments of a tool, the messages of an inference: what an approval is bound to. */
+  /** The arguments of a tool, or the messages of an inference. An approval applies to exactly these. */
   readonly payload?: unknown
-  /** SHA-256 over the definition of the tool as it was pinned: an approval is bound to it too. */
+  /** The SHA-256 digest of the pinned definition of the tool. An approval applies to exactly this definition. */
   readonly definition?: string
-  /** The pinned definition says that the tool changes nothing. */
+  /** Whether the pinned definition states that the tool changes nothing. */
   readonly readOnly?: boolean
-  /** Who began the turn; absent where there is none. */
+  /** What started the turn. Absent outside of a turn. */
   readonly begunBy?: BegunBy
-  /** The client of a gateway that calls, by its name in the settings; absent in a host. */
+  /** The client of a gateway, by its name in the settings. Absent in a host. */
   readonly client?: string
-  /** The subject of that client's token; absent in a host. */
+  /** The subject of the client's token. Absent in a host. */
   readonly principal?: string
+  /** The conversation that the request belongs to. */
   readonly conversation?: string
-  /** The inference and the event that it belongs to, for the audit: no answer is bound to them. */
+  /** The inference that the request belongs to, for the audit log. */
   readonly inferenceId?: string
+  /** The id of the event that the request belongs to. */
   readonly eventId?: string
 }
 
-/** What came of it; every refusal says why. */
-export type Verdict =
-  | { readonly do: 'allow'; readonly rule: string }
-  | { readonly do: 'deny'; readonly why: Why; readonly retryAfterMs?: number }
-  | { readonly do: 'ask'; readonly question: string; readonly digest: string; readonly rule: string }
-  | { readonly do: 'hold'; readonly until: number; readonly why: Why }
-  | { readonly do: 'coalesce'; readonly key: string; readonly withinMs: number; readonly rule: string }
-
-/** One pattern or several, of which one must match; a star in it stands for any characters. */
+/**
+ * One pattern or several, of which one must match. In a pattern `*` stands for any characters.
+ * @title patterns
+ * @maxLength 256
+ * @minItems 1
+ */
 export type Patterns = string | readonly string[]
 
-/** So many in a time, counted apart for each server and there for each client, feature set or origin. */
+/** How many calls or events in a window, counted separately for each server and there for each client, feature set or origin. */
 export interface RuleRate {
-  /** How many. */
+  /**
+   * How many go through in a window before the rule applies.
+   * @integer
+   * @minimum 1
+   */
   readonly count: number
-  /** In which time: `1m`, `1h`. */
+  /**
+   * The length of the window.
+   * @minimum 1
+   * @example 1m
+   */
   readonly per: Duration
-  /** Default `client`: each client of a gateway has a count of its own at each server; a host is a single client. */
+  /**
+   * What is counted separately: each client of a gateway at a server (a host is a single client), all clients of a server together, each
+   * feature set, or each origin.
+   * @default client
+   */
   readonly by?: Counted
 }
 
 /** By what rates can be counted. */
 export const counted = ['client', 'server', 'featureSet', 'origin'] as const
-/** What is counted apart from each other. `server`: all clients of a gateway together. */
+/** What is counted separately. `server`: all clients of a gateway together. */
 type Counted = (typeof counted)[number]
 
-/** All of these must hold. In texts a star stands for any characters; of several texts one must fit. */
+/** The conditions of a rule. All of them must hold; a condition that the host or gateway does not know never holds there. */
 export interface When {
-  /** What is wanted: `push`, `tool`, `infer`, … Default anything. */
+  /**
+   * The kind of the request: `tool`, `push` or another key of `otherwise`. By default any.
+   * @minItems 1
+   * @example tool
+   */
   readonly kind?: Kind | readonly Kind[]
-  /** The server that wants it, or whose tool, resource or prompt it is, by its name in the config. */
+  /**
+   * The server that makes the request, or whose tool, resource or prompt is used, by its name in the config.
+   * @example files
+   */
   readonly server?: Patterns
-  /** The feature set of MCP Live that it belongs to, such as `memory.*`. Known to hosts. */
+  /**
+   * The feature set of MCP Live that the request belongs to. Known in hosts only.
+   * @example memory.*
+   */
   readonly featureSet?: Patterns
-  /** The name of the tool, as its server has it. Of `tool`, `resource` and `prompt` one must fit. */
+  /**
+   * The name of the tool at its server. Of `tool`, `resource` and `prompt` one must match.
+   * @example delete_*
+   */
   readonly tool?: Patterns
-  /** Addresses of resources, as their server lists them: reading and watching them. Known to gateways; only allowed or denied. */
+  /**
+   * The URI of a resource that is read or watched, as its server lists it. Known in gateways only, for rules that allow or deny.
+   * @example note://*
+   */
   readonly resource?: Patterns
-  /** The prompt's own name. Known to gateways; only allowed or denied. */
+  /** The name of a prompt at its server. Known in gateways only, for rules that allow or deny. */
   readonly prompt?: Patterns
   /**
-   * Arguments of a tool call by name; dots lead into objects, and lists stand for each of their members. A rule that allows must fit
-   * everything at that place, any other rule one thing.
+   * Arguments of a tool call by name. Dots lead into objects, and a list stands for each of its items. A rule that allows must match all
+   * texts at that place, any other rule one of them.
+   * @example {"path": "/etc/*"}
    */
   readonly arguments?: Readonly<Record<string, Patterns>>
-  /** One of its tags. Known to hosts. */
+  /** A tag of an event. Known in hosts only. */
   readonly tags?: Patterns
-  /** Members of its origin, by name; dots lead into objects. Known to hosts. */
+  /**
+   * Members of the origin of an event by name; dots lead into objects. Known in hosts only.
+   * @example {"author.bot": "true"}
+   */
   readonly origin?: Readonly<Record<string, Patterns>>
   /**
-   * Who began the turn: `user`, or `event/SERVER`. Where several servers had a part in it, a rule that allows needs all of them, and
-   * any other rule one. Known to hosts.
+   * What started the turn: `user`, or `event/SERVER`. If several servers took part, a rule that allows must match all of them, any other
+   * rule one. Known in hosts only.
+   * @pattern ^(user|\*|event/.*)$
+   * @example event/*
    */
   readonly begunBy?: Patterns
-  /** The client that calls, by its name in the settings of the gateway. Known to gateways. */
+  /** The calling client, by its name under `clients`. Known in gateways only. */
   readonly client?: Patterns
-  /** The subject of its token. Known to gateways. */
+  /** The subject of the caller's token. Known in gateways only. */
   readonly principal?: Patterns
-  /** Only at these times of the day. */
+  /** The times of the day at which the rule applies. By default at any time. */
   readonly hours?: Hours
-  /** Only what goes beyond it. */
+  /** The rate above which the rule applies. By default at any rate. */
   readonly above?: RuleRate
-  /** Only while so many of what the other conditions name are under way. Known to hosts. */
+  /**
+   * How many requests that match the other conditions must be running for the rule to apply. Known in hosts only.
+   * @integer
+   * @minimum 1
+   */
   readonly running?: number
 }
 
-/** One rule: what it is about, and what happens then. */
+/**
+ * A rule: what it is about, and what happens then.
+ * @atLeastOne do dedupe cost scopes timeout idempotent
+ * @requiresWhen do=coalesce within
+ */
 export interface Rule extends CallSettings {
-  /** Names it in every verdict, refusal, question and note. */
+  /**
+   * The name of the rule, which refusals, questions and the audit log repeat. It must be unique.
+   * @minLength 1
+   * @example careful
+   */
   readonly name: string
-  /** What happens: `allow`, `ask`, `deny`, `hold` until another time, or `coalesce` into one. */
+  /**
+   * The effect: the request is allowed (`allow`), the user or operator is asked (`ask`), it is refused (`deny`), it waits (`hold`), or
+   * events become one turn (`coalesce`). A rule without `do` only adds settings to tool calls.
+   * @example ask
+   */
   readonly do?: Effect
-  /** Without conditions it is about everything. */
+  /** The conditions. A rule without conditions is about everything. */
   readonly when?: When
-  /** From then on it counts no more: ISO 8601, or milliseconds since the epoch. */
+  /**
+   * The time from which on the rule no longer applies: ISO 8601, or milliseconds since 1970. By default it always applies.
+   * @example 2027-01-31T00:00:00Z
+   */
   readonly until?: string | number
-  /** Of `hold`: how long. Without it until the hours are over, or the rate allows it. */
+  /**
+   * With `hold`: how long the request waits. By default until the `hours` of the rule are over or its rate allows it.
+   * @example 10m
+   */
   readonly for?: Duration
-  /** Of `coalesce`: what comes within this time becomes one run. */
+  /**
+   * With `coalesce`: events that come within this time become one turn.
+   * @example 30s
+   */
   readonly within?: Duration
-  /** Of `coalesce`: what has this in common. Default `origin`. */
+  /**
+   * With `coalesce`: what the events of one turn have in common.
+   * @default origin
+   */
   readonly by?: Counted
-  /** What is told or asked instead of our own words; in a gateway `{name}` stands for that argument. */
+  /**
+   * The text of the question or refusal, instead of the standard one. In a gateway `{name}` stands for the argument of that name.
+   * @example Close {id}?
+   */
   readonly message?: string
-  /** What whoever is refused is told to do about it. */
+  /** What a refused caller can do. */
   readonly fix?: string
 }
 
-/** What a gateway adds to tool calls that a rule is about. A host reads these and leaves them to the server. */
+/** What a gateway adds to the tool calls that a rule is about. A host ignores these settings. */
 export interface CallSettings {
   /**
-   * Of `ask`, who answers. `operator`: whoever runs the gateway. `client`: the user of the calling client, as that client reports it; a
-   * client can say yes by itself, so use it only for clients that you trust. `either`: the client where it can ask its user, else the
-   * operator. Default `operator`. In a host its user answers.
+   * With `ask`: who answers. `operator`: the operator of the gateway. `client`: the user of the calling client, as that client reports it; a
+   * client can approve without asking its user, so use it only for clients that you trust. `either`: the client if it can ask its user, else the
+   * operator.
+   * @default operator
    */
   readonly approver?: 'client' | 'operator' | 'either'
-  /** Of `ask`: how grave the call is. */
+  /** With `ask`: the risk level of the call, which the question shows. */
   readonly risk?: Risk
-  /** Of `ask`: how long a call waits for whoever runs the gateway. Default: `approvals.wait`. */
+  /** With `ask`: how long a call waits for the operator. By default as long as `approvals.wait` says. */
   readonly wait?: Duration
-  /** Equal calls of one caller within this time are one. Not of tools that only read. */
+  /**
+   * Equal calls of one caller within this time are executed once. Calls of tools that only read are not affected.
+   * @example 30s
+   */
   readonly dedupe?: Duration
-  /** What a call costs. Default: what its server says. */
-  readonly cost?: { readonly units: number; readonly label?: string }
-  /** Scopes that the caller's token must have. */
+  /** What a call costs. By default what its server says. */
+  readonly cost?: CallCost
+  /**
+   * Scopes that the caller's token must have.
+   * @example ["tickets:write"]
+   */
   readonly scopes?: readonly string[]
-  /** How long a call may take. */
+  /** How long a call may take. By default as long as `timeout` of its server's entry says. */
   readonly timeout?: Duration
-  /** Done twice it has the same effect as done once, whatever its server says. */
+  /** Whether a second equal call has no further effect, whatever the server says. By default what its server says. */
   readonly idempotent?: boolean
 }
 
-/** What holds for one server. */
+/** The cost of a call. */
+interface CallCost {
+  /**
+   * How many units a call costs.
+   * @minimum 0
+   */
+  readonly units: number
+  /** The name of the unit. */
+  readonly label?: string
+}
+
+/** Settings for one server: feature sets, scopes and uses. */
 export interface ServerRules {
-  /** Feature sets by name or pattern. What is in neither list is asked about. */
+  /**
+   * Feature sets to enable without asking. The user is asked about feature sets that are in neither list.
+   * @default []
+   * @example ["memory.*"]
+   */
   readonly enable?: readonly string[]
-  /** Beats `enable`, and every rule that allows. */
+  /**
+   * Feature sets to disable; this takes precedence over `enable` and over every rule that allows.
+   * @default []
+   */
   readonly disable?: readonly string[]
   /**
-   * What feature sets may do beyond what they declare, by name or pattern of the set: `{ heartbeat: ['pushEvents'] }`. For servers
-   * that declare too little.
+   * What feature sets may do beyond the uses that they declare, by feature set; for servers that declare too little.
+   * @example {"heartbeat": ["pushEvents"]}
    */
   readonly uses?: Readonly<Record<string, readonly string[]>>
-  /** Scopes by feature set, or by a pattern of such. */
+  /**
+   * What scoped feature sets may act on, by feature set.
+   * @example {"files.edit": {"whitelist": ["/project/**"]}}
+   */
   readonly scopes?: Readonly<Record<string, ScopeLists>>
 }
 
-/** What a rule may do where no other one says anything. */
-export type DefaultEffect = 'allow' | 'ask' | 'deny'
-
-/**
- * What happens where no rule says anything: by kind, or one for all. One for all counts for tools, resources and prompts, and for other
- * kinds where it is more careful than their default. Resources and prompts are never asked about.
- */
-export type Otherwise = DefaultEffect | Readonly<Partial<Record<Kind, DefaultEffect>>>
-
-/** The rules of a host, as they are written. */
+/** The policy of a host: what servers and tools may do. */
 export interface PolicyRules {
-  /** Their order never matters: a `deny` beats all, else the narrower rule counts, else the more careful one. */
+  /**
+   * The rules. Their order does not matter: `deny` wins, then the narrower rule, then the stricter effect.
+   * @default []
+   * @maxItems {ruleLimit}
+   */
   readonly rules?: readonly Rule[]
-  /** By name of the server, or by a pattern of such. */
+  /**
+   * Settings by server. In names `*` stands for any characters.
+   * @default {}
+   */
   readonly servers?: Readonly<Record<string, ServerRules>>
-  /** What happens where no rule says anything. */
+  /** The verdict where no rule applies. */
   readonly otherwise?: Otherwise
 }
+
+/** The most rules of a policy. */
+export const ruleLimit = 1_000
 
 // Who began a turn: the user, or an event that a server pushed. What the turn may do without a question depends on it: a server that
 // can make the model act must not thereby get the rights of another.
 
-/** The user, or an event and the servers that had a part in it. */
+/** What started a turn: the user, or an event of a server. */
 export type BegunBy =
-  | { readonly kind: 'user' }
   | {
+      /** Who began it. */
+      readonly kind: 'user'
+    }
+  | {
+      /** Who began it. */
       readonly kind: 'event'
+      /** The server that sent the event. */
       readonly server: string
+      /** The feature set that sent the event. */
       readonly featureSet: string
+      /** The id of the event. */
       readonly eventId: string
       /** Other servers whose events led to this one, through turns that they began. */
       readonly through?: readonly string[]
@@ -247,6 +356,7 @@ export function begunByNames(begunBy: BegunBy | undefined): readonly string[] {
 export function begunByText(begunBy: BegunBy | undefined): string {
   if (begunBy?.kind !== 'event') return ''
   const through = initiatingServers(begunBy).filter(server => server !== begunBy.server)
-  const before = through.length === 0 ? '' : `, which came of an event of ${through.map(server => clip(server)).join(' and ')}`
-  return ` in a turn that the event ${quoted(begunBy.eventId)} of ${clip(begunBy.server)} began${before}`
+  const before =
+    through.length === 0 ? '' : `, which was caused by an event of ${through.map(server => clip(server)).join(' and ')}`
+  return ` in a turn that was started by the event ${quoted(begunBy.eventId)} of ${clip(begunBy.server)}${before}`
 }

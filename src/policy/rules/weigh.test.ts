@@ -77,16 +77,16 @@ describe('a rule that never counts is found', () => {
 })
 
 it.each([
-  [{ name: 'x', do: 'alow' }, 'do is alow'],
+  [{ name: 'x', do: 'alow' }, 'do must be allow, deny, ask, hold or coalesce, not alow'],
   [{ name: 'x', do: 'deny', when: { sever: 'a' } }, 'sever is not known'],
   [{ name: 'x', do: 'coalesce' }, 'needs within'],
   [{ name: 'x', do: 'hold' }, 'hold needs'],
-  [{ name: 'x', do: 'deny', when: { kind: 'pushes' } }, 'kind is pushes'],
-  [{ name: 'x', do: 'deny', when: { hours: { from: '25:00', to: '07:00', zone: 'UTC' } } }, 'no time of day'],
-  [{ name: 'x', do: 'deny', when: { hours: { from: '22:00', to: '07:00', zone: 'Mars' } } }, 'no time zone'],
+  [{ name: 'x', do: 'deny', when: { kind: 'pushes' } }, 'kind must be one of push, '],
+  [{ name: 'x', do: 'deny', when: { hours: { from: '25:00', to: '07:00', zone: 'UTC' } } }, 'is not a time of day'],
+  [{ name: 'x', do: 'deny', when: { hours: { from: '22:00', to: '07:00', zone: 'Mars' } } }, 'is not a time zone'],
   [{ name: 'x', do: 'deny', when: { above: { count: 0, per: '1m' } } }, 'at least 1'],
   [{ name: 'x', do: 'deny', until: 'soon' }, 'ISO 8601'],
-  [{ name: '', do: 'deny' }, 'a name of its own'],
+  [{ name: '', do: 'deny' }, 'The rule name "" is missing'],
 ])('a mistake in a rule is told with its name: %j', (written, message) => {
   expect(() => readRules([written as Rule])).toThrow(message)
 })

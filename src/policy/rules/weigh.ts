@@ -90,7 +90,9 @@ export function shadowed(rules: readonly ReadRule[]): readonly Shadow[] {
     const by = deciding.find(other => other !== one && hides(other, one))
     if (by === undefined) return []
     const same = by.effect === one.effect
-    const why = same ? 'it says the same about the same' : `it says ${by.effect} about all of it, and that counts first`
+    const why = same
+      ? 'it has the same effect and matches the same or more'
+      : `its effect (${by.effect}) takes precedence wherever both match`
     return [{ rule: one.name, by: by.name, why }]
   })
 }

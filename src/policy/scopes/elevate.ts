@@ -7,12 +7,13 @@ import { type Why, whyText } from '../../core/suggestion.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import type { Policy } from '../policy.ts'
 
+/** The arguments of a tool call. */
 type Arguments = Readonly<Record<string, unknown>>
 
-/** The names of the arguments that say it, or a function that reads them. */
+/** The names of the arguments that name the scope, or a function that reads it from the arguments. */
 type Extractor = string | readonly string[] | ((args: Arguments) => Scope | readonly Scope[] | undefined)
 
-/** By `server/tool`; stars stand for any characters. */
+/** Extractors by `server/tool`; `*` stands for any characters. */
 export type Extractors = Readonly<Record<string, Extractor>>
 
 /** Undefined where no extractor is for this tool. An empty list: there is one, and it found nothing. */
@@ -67,7 +68,7 @@ export async function elevate(
   if (verdict.do === 'deny' || verdict.do === 'hold') return refused(verdict.why)
   const payload = scope.payload === undefined ? {} : { payload: scope.payload }
   const answer = verdict.do === 'ask' ? await policy.approve(asked, verdict) : { yes: true }
-  if (!answer.yes) return answer.why === undefined ? { approved: false, reason: 'It was refused' } : refused(answer.why)
+  if (!answer.yes) return answer.why === undefined ? { approved: false, reason: 'The request was declined' } : refused(answer.why)
   ruled(answer.rule ?? verdict.rule)
   return { approved: true, ...payload }
 }

@@ -30,7 +30,7 @@ export function scopeJudge(lists: ScopeLists) {
       if (denied !== undefined) return denied
     }
     const wanted = [label, ...places]
-    const flaw = cut ? 'its payload is too large to be looked at' : firstFlaw([label, ...texts], wanted)
+    const flaw = cut ? 'its payload is too large to check' : firstFlaw([label, ...texts], wanted)
     const by = allows.find(({ fits }) => fits(label))
     const all = by !== undefined && flaw === undefined && wanted.every(text => allows.some(({ fits }) => fits(text)))
     return all ? { is: 'allowed', pattern: by.pattern } : { is: 'open', flaw }
@@ -45,7 +45,7 @@ function firstFlaw(texts: readonly string[], places: readonly string[]): string 
     if (flaw !== undefined) return `${clip(place)}: ${flaw}`
   }
   return texts.some(text => text.length > placeLength)
-    ? `a text of its payload is longer than ${placeLength} characters`
+    ? `a string in its payload is longer than ${placeLength} characters`
     : undefined
 }
 
@@ -56,7 +56,7 @@ function withFolder(pattern: string): readonly string[] {
 
 function checked(pattern: string): string {
   if (typeof pattern === 'string' && pattern !== '' && pattern.length <= globLength) return pattern
-  throw new TypeError(`${clip(String(pattern))} is no pattern of scopes: give 1 to ${globLength} characters`)
+  throw new TypeError(`"${clip(String(pattern))}" is not a scope pattern. Use 1 to ${globLength} characters`)
 }
 
 // Globs of scopes: one star stands for any characters within a segment, two for any across segments, and where they are a whole
@@ -196,33 +196,33 @@ const latin = /\p{Script=Latin}/u
 const greekOrCyrillic = /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}\p{Script=Lisu}]/u
 
 function spell(text: string): Spelling {
-  if (text.length > placeLength) return { flaw: `longer than ${placeLength} characters`, readings: [] }
+  if (text.length > placeLength) return { flaw: `it is longer than ${placeLength} characters`, readings: [] }
   return { flaw: characterFlaw(text) ?? segmentFlaw(text), readings: readingsOf(text) }
 }
 
 /** What is unusual about the characters. */
 function characterFlaw(text: string): string | undefined {
-  if (text.includes('\0')) return 'it holds a NUL'
-  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) return 'it holds control characters'
-  if (/\p{Cf}/u.test(text) || /[^\S ]/u.test(text)) return 'it holds characters that nobody sees'
-  if (!text.isWellFormed()) return 'it holds half a character'
-  if (text.includes('\\')) return 'it holds a backslash'
-  if (/%(?:[0-9a-f]{2}|u[0-9a-f]{4})/i.test(text)) return 'it holds escapes in percent'
-  if (/&(?:#|[a-z]{2,8};)/i.test(text)) return 'it holds escapes of HTML'
-  if (slashLike.test(text)) return 'it holds characters that look like a slash or a dot'
-  if (text.normalize('NFKC') !== text) return 'its characters have a simpler form'
+  if (text.includes('\0')) return 'it contains a NUL character'
+  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) return 'it contains control characters'
+  if (/\p{Cf}/u.test(text) || /[^\S ]/u.test(text)) return 'it contains invisible characters'
+  if (!text.isWellFormed()) return 'it contains an incomplete character'
+  if (text.includes('\\')) return 'it contains a backslash'
+  if (/%(?:[0-9a-f]{2}|u[0-9a-f]{4})/i.test(text)) return 'it contains percent escapes'
+  if (/&(?:#|[a-z]{2,8};)/i.test(text)) return 'it contains HTML escapes'
+  if (slashLike.test(text)) return 'it contains characters that look like a slash or a dot'
+  if (text.normalize('NFKC') !== text) return 'it contains characters that have a simpler form (NFKC)'
   return undefined
 }
 
 /** What is unusual about the path segments. */
 function segmentFlaw(text: string): string | undefined {
   const path = text.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '').replace(/^[a-z]:(?=\/)/i, '')
-  if (path.includes('//')) return 'it has an empty segment'
+  if (path.includes('//')) return 'it has an empty path segment'
   for (const segment of path.split('/')) {
-    if (/^\.+(?:;|$)/.test(segment)) return 'it has a segment of dots'
-    if (/[. ]$|^ /.test(segment)) return 'a segment begins with a blank, or ends in a blank or a dot'
-    if (/~\d/.test(segment)) return 'it has a short name'
-    if (path.includes('/') && segment.includes(':')) return 'a segment holds a colon'
+    if (/^\.+(?:;|$)/.test(segment)) return 'it has a path segment that consists of dots'
+    if (/[. ]$|^ /.test(segment)) return 'a path segment begins with a space, or ends with a space or a dot'
+    if (/~\d/.test(segment)) return 'it has a short file name such as NAME~1'
+    if (path.includes('/') && segment.includes(':')) return 'a path segment contains a colon'
     if (latin.test(segment) && greekOrCyrillic.test(segment)) return 'it mixes alphabets'
   }
   return undefined

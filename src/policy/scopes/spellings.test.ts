@@ -202,6 +202,6 @@ describe('scopes', () => {
 
   it('without lists are nobody’s but the rules’', () => {
     expect(scopeJudge({}).judge({ label: '/x' })).toEqual({ is: 'open', flaw: undefined })
-    expect(() => scopeJudge({ whitelist: [''] })).toThrow('no pattern')
+    expect(() => scopeJudge({ whitelist: [''] })).toThrow('"" is not a scope pattern')
   })
 })

@@ -30,7 +30,7 @@ const SWEEP_EVERY_MS = 10_000
 export async function postgresStore(options: PostgresStoreOptions): Promise<Store> {
   const schema = options.schema ?? 'vivarium'
   if (!/^[a-z_][a-z0-9_]{0,50}$/.test(schema))
-    throw new StoreError('input', `"${schema}" is no name for the tables: use small letters, digits and _`)
+    throw new StoreError('input', `"${schema}" is not a valid schema name: use lower-case letters, digits and _`)
   const pg = await loadPg()
   const pool = pg.pool({ connectionString: options.url, max: options.connections ?? 6, allowExitOnIdle: true })
   // A connection that is lost while nobody uses it is the pool's to replace.
@@ -56,7 +56,7 @@ function unusable(url: string, error: unknown): StoreError {
   const { hostname, port, pathname } = new URL(url)
   const place = `postgres://${hostname}${port === '' ? '' : `:${port}`}${pathname}`
   const why =
-    messageOf(error) || messageOf((error as { readonly errors?: readonly unknown[] }).errors?.[0] ?? 'it does not answer')
+    messageOf(error) || messageOf((error as { readonly errors?: readonly unknown[] }).errors?.[0] ?? 'it does not respond')
   const fix = 'Start the database, or correct its address, user and password'
   return new StoreError('failed', `The store ${place} cannot be opened: ${why}. ${fix}`, error)
 }
@@ -153,7 +153,7 @@ class PostgresStore implements Store {
     try {
       return (await this.#pool.query<R>({ name: `vivarium-${name}`, text, values })).rows
     } catch (error) {
-      throw new StoreError('failed', `Postgres refused a read: ${messageOf(error)}`, error)
+      throw new StoreError('failed', `Postgres could not read: ${messageOf(error)}`, error)
     }
   }
 
@@ -186,7 +186,7 @@ async function migrate(pool: Pool, schema: string): Promise<void> {
     if (version > MIGRATIONS.length)
       throw new StoreError(
         'failed',
-        `The tables were made by a later version (${version}, this one knows ${MIGRATIONS.length}). Update vivarium`,
+        `The tables have schema version ${version}; this version of Vivarium supports ${MIGRATIONS.length}. Update Vivarium`,
       )
     for (const [index, migration] of MIGRATIONS.entries()) {
       if (index < version) continue
@@ -353,7 +353,7 @@ class PostgresWriter {
       const outcomes = await this.#send(JSON.stringify(group.map(waiting => waiting.ops)))
       for (const [i, waiting] of group.entries()) waiting.resolve(outcomes[i] as Committed | Conflict)
     } catch (error) {
-      const failed = new StoreError('failed', `Postgres refused a commit: ${messageOf(error)}`, error)
+      const failed = new StoreError('failed', `Postgres could not commit: ${messageOf(error)}`, error)
       for (const waiting of group) waiting.reject(failed)
     } finally {
       this.#writing--

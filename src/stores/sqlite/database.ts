@@ -293,7 +293,7 @@ export function prepare(database: DatabaseSync): void {
   if (version > MIGRATIONS.length) {
     database.exec('ROLLBACK')
     throw new Error(
-      `The file was written by a later version (its tables are version ${version}, this one knows ${MIGRATIONS.length}). Update vivarium`,
+      `The file has schema version ${version}; this version of Vivarium supports ${MIGRATIONS.length}. Update Vivarium`,
     )
   }
   for (const migration of MIGRATIONS.slice(version)) database.exec(migration)

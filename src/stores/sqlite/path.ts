@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { StoreError } from '../store.ts'
 
 /** What to do about a path that cannot be opened. */
-export const correctPath = 'Correct the path, or give this process the right to write there'
+export const correctPath = 'Correct the path, or give this process permission to write there'
 
 /** The message for a file that cannot be opened. */
 export function unopened(path: string): string {
@@ -21,7 +21,7 @@ export function checkSqlitePath(given: string): void {
   let folder = dirname(path)
   while (statOf(folder) === undefined && dirname(folder) !== folder) folder = dirname(folder)
   if (statOf(folder)?.isDirectory() !== true)
-    throw new StoreError('input', `${unopened(path)}: ${folder} is no folder. ${correctPath}`)
+    throw new StoreError('input', `${unopened(path)}: ${folder} is not a folder. ${correctPath}`)
   checkRights(path, folder)
 }
 
@@ -29,7 +29,7 @@ function checkRights(path: string, place: string): void {
   try {
     accessSync(place, constants.W_OK)
   } catch (error) {
-    throw new StoreError('input', `${unopened(path)}: this process may not write to ${place}. ${correctPath}`, error)
+    throw new StoreError('input', `${unopened(path)}: this process has no permission to write to ${place}. ${correctPath}`, error)
   }
 }
 

@@ -68,7 +68,7 @@ test('a file of a later version is refused in words, and left as it is', async (
   const path = fresh()
   const database = new DatabaseSync(path)
   database.exec('PRAGMA user_version = 99')
-  await expect(sqliteStore({ path })).rejects.toThrow(/later version.*Update vivarium/)
+  await expect(sqliteStore({ path })).rejects.toThrow(/schema version.*Update Vivarium/)
   expect(database.prepare('PRAGMA user_version').get()).toMatchObject({ user_version: 99 })
   database.close()
 })

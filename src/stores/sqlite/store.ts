@@ -41,7 +41,7 @@ export async function sqliteStore(options: SqliteStoreOptions): Promise<SqliteSt
   } catch (error) {
     throw error instanceof StoreError
       ? error
-      : new StoreError('input', `${unopened(path)}: its folder cannot be made (${messageOf(error)}). ${correctPath}`, error)
+      : new StoreError('input', `${unopened(path)}: its folder cannot be created (${messageOf(error)}). ${correctPath}`, error)
   }
   const store = new SqliteStore(options)
   await store.opened
@@ -94,7 +94,7 @@ class SqliteStore implements Store {
         done()
       })
       this.#worker.once('error', error => end(error.message, error))
-      this.#worker.once('exit', () => end('its thread has ended'))
+      this.#worker.once('exit', () => end('its worker thread has ended'))
     })
   }
 

@@ -7,10 +7,10 @@ import { type Batch, closeWord, type WorkerStarted } from './protocol.ts'
 const MOST = 512
 
 const port = parentPort
-if (port === null) throw new Error('This file is started as a worker thread')
+if (port === null) throw new Error('This file can only run as a worker thread')
 
 try {
-  const { Database } = await loadQuietly()
+  const { Database } = await loadWithoutWarning()
   const database = new Database(String(workerData.path))
   port.on('message', (first: string) => {
     const batches: Batch[] = []
@@ -40,7 +40,7 @@ try {
 }
 
 /** Node calls its SQLite experimental, on every start and on standard error. Users cannot act on that. */
-async function loadQuietly(): Promise<typeof import('./database.ts')> {
+async function loadWithoutWarning(): Promise<typeof import('./database.ts')> {
   const { emitWarning } = process
   process.emitWarning = () => {}
   try {

@@ -173,16 +173,16 @@ export class Backlog {
     if (this.#taken >= queueBytes) return this.#watch()
     if (++this.#looks < looks) return this.#wait()
     const took = `in ${stallMs} ms it took ${this.#taken} of ${this.#taken + this.bytes} bytes`
-    const message = `The other end does not read: ${took}. Read at least ${queueBytes} bytes (queueBytes) in that time`
+    const message = `The other side reads too slowly: ${took}. It must read at least ${queueBytes} bytes (queueBytes) in that time`
     this.#owner.stalled(new ConnectionError('lost', message))
   }
 }
 
 /** The error for a frame that the queue does not take. */
-export function noRoom(limits: QueueLimits, answers: boolean): ConnectionError {
+export function noCapacity(limits: QueueLimits, answers: boolean): ConnectionError {
   const message =
     answers && limits.answerCeiling !== undefined
-      ? `More than ${limits.answerCeiling} bytes of answers (answerCeiling) wait for the other end, which asks and does not read`
-      : `More than ${limits.queueCeiling} bytes (queueCeiling) wait to be read by the other end. Send less at a time`
+      ? `More than ${limits.answerCeiling} bytes of responses (answerCeiling) are queued: the other side sends requests but does not read`
+      : `More than ${limits.queueCeiling} bytes (queueCeiling) are queued for the other side. Send less at a time`
   return new ConnectionError('too-large', message)
 }

@@ -20,7 +20,7 @@ const looseChunks = 256
 /** Delivered entries are removed from the front of the list when there are this many. */
 const mostDone = 1_024
 /** An overlong line is read up to this many times the limit while only its end can tell which request it answers. */
-const patience = 8
+const skippedLimits = 8
 
 /** Splits a stream of bytes into lines. It can be paused at any time, also by the sink during delivery. */
 export class Lines {
@@ -135,7 +135,7 @@ export class Lines {
     if (this.#ending === undefined) return
     this.#skipped += part.length
     this.#ending = Buffer.concat([this.#ending, part.subarray(-lookBytes)]).subarray(-lookBytes)
-    if (this.#skipped <= this.#limit * patience) return
+    if (this.#skipped <= this.#limit * skippedLimits) return
     this.#ending = undefined
     this.#ready.push(named(this.#tooLarge, 'any'))
   }
@@ -278,7 +278,7 @@ function tooLarge(limit: number): FrameFault {
 
 const notUtf8: FrameFault = {
   kind: 'not-utf8',
-  message: 'The line is not UTF-8. Send one JSON-RPC message as UTF-8 JSON text on each line',
+  message: 'The line is not valid UTF-8. Send one JSON-RPC message as UTF-8 JSON text on each line',
 }
 
 // Finds the request that an unreadable line answers, from its first bytes, else from its last ones. Most servers write the id

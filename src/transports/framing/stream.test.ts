@@ -91,7 +91,7 @@ describe('StreamConnection', () => {
     await nextRound()
     clock.advance(10_000)
     expect(heard.closes).toHaveLength(1)
-    expect(heard.closes[0]?.message).toContain('does not read')
+    expect(heard.closes[0]?.message).toContain('reads too slowly')
     await expect(connection.send('{}')).rejects.toBeInstanceOf(ConnectionError)
   })
 

@@ -15,7 +15,7 @@ import {
   type Sink,
 } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { noRoom } from './backlog.ts'
+import { noCapacity } from './backlog.ts'
 import type { CarrierLimits } from './limits.ts'
 import { Lines } from './lines.ts'
 import { type StreamWrite, Writer } from './writer.ts'
@@ -100,7 +100,7 @@ export class StreamConnection implements Connection {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
     const answers = outgoing?.id === undefined
     if (this.#writer.send(frame, outgoing?.merge, answers, outgoing?.spare)) return undefined
-    const refusal = noRoom(this.#options.limits, answers)
+    const refusal = noCapacity(this.#options.limits, answers)
     // The caller of a request is told that it was not sent. A lost response would leave the peer waiting, so the connection
     // ends.
     if (answers) this.#end(refusal)
@@ -243,7 +243,7 @@ function nextRound(): Promise<void> {
 }
 
 function lost(doing: string, why: string, cause?: Error): ConnectionError {
-  return new ConnectionError('lost', `${doing} failed: ${clip(why)}. The other end is gone`, { cause })
+  return new ConnectionError('lost', `${doing} failed: ${clip(why)}. The other side has disconnected`, { cause })
 }
 
 // Limits how many frames of one peer are handled per turn of the event loop. The system delivers up to two mebibytes at once,

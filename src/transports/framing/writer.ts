@@ -125,15 +125,15 @@ export class Writer {
 
   /** Stays blocked until the backlog is empty, so that frames sent meanwhile, even from a callback, keep their order. */
   readonly #drain = (): void => {
-    for (let room = true; room; ) {
+    for (let writable = true; writable; ) {
       let text = ''
       let data = this.#backlog.take()?.data
       while (typeof data === 'string') {
         text += data
         data = text.length < gatherChars ? this.#backlog.take()?.data : undefined
       }
-      if (text !== '') room = this.#write(text)
-      if (data !== undefined) room = this.#write(data)
+      if (text !== '') writable = this.#write(text)
+      if (data !== undefined) writable = this.#write(data)
       if (text === '' && data === undefined) {
         this.#blocked = false
         this.#whenEmpty?.()

@@ -11,8 +11,8 @@ import {
   scriptedDoor,
   serve,
   signal,
-} from '../../../test/transports/scripted-door.ts'
-import type { Door, Lane } from '../../jsonrpc/connection.ts'
+} from '../../../test/transports/scripted-acceptor.ts'
+import type { Acceptor, Lane } from '../../jsonrpc/connection.ts'
 import { fetchHandler } from './fetch.ts'
 import { Streams } from './streams.ts'
 
@@ -48,7 +48,7 @@ describe('caps on open streams', () => {
 
   it('one principal cannot take all places with answers either, and its listeners are counted apart', async () => {
     const held: Lane[] = []
-    const deliver: Door['deliver'] = (_text, _caller, reply) => {
+    const deliver: Acceptor['deliver'] = (_text, _caller, reply) => {
       reply.send('{"aside":1}')
       held.push(reply)
     }

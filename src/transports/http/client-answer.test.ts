@@ -26,7 +26,7 @@ describe('the answer to a request', () => {
     ['the same, id first', '{"jsonrpc":"2.0","id":7,"method":"ping"}'],
     ['a notification', '{"jsonrpc":"2.0","method":"notifications/message","params":{"id":7,"result":{}}}'],
     ['the shape of an answer inside a result', '{"result":{"a":{"x":1,"jsonrpc":"2.0","id":7}},"jsonrpc":"2.0","id":8}'],
-    ['neither result nor error', '{"jsonrpc":"2.0","id":7}'],
+    ['neither a result nor an error', '{"jsonrpc":"2.0","id":7}'],
     ['no JSON', '{"jsonrpc":"2.0","id":7'],
   ])('is not: %s', (_name, text) => {
     expect(answerTo(text, 7, limits)).toBeUndefined()

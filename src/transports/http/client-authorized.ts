@@ -125,7 +125,7 @@ class AuthorizedCall implements WireCall, AnswerReader {
 }
 
 function unauthorized(cause: unknown, status = 401, headers?: HeaderView): ConnectionError {
-  const message = cause instanceof Error ? cause.message : 'Credentials could not be had'
+  const message = cause instanceof Error ? cause.message : 'The credentials could not be obtained'
   const said = headers === undefined ? {} : { headers: headerRecord(headers) }
   return new ConnectionError('unauthorized', message, { status, cause, ...said })
 }

@@ -88,7 +88,7 @@ class JsonBody extends DecisiveBody {
     if (length <= most) return
     throw new ConnectionError(
       'too-large',
-      `The answer is longer than ${most} bytes, this client's limit; raise limits.frameBytes if that is expected`,
+      `The response is longer than ${most} bytes, this client's limit; raise limits.frameBytes if that is expected`,
       {
         status: this.status,
       },
@@ -120,8 +120,8 @@ class Hint extends DecisiveBody {
   readonly #rest = new Drain()
 
   chunk(bytes: Uint8Array): void {
-    const room = hintBytes - this.bytes.length
-    if (room > 0) this.bytes.push(bytes.subarray(0, room))
+    const space = hintBytes - this.bytes.length
+    if (space > 0) this.bytes.push(bytes.subarray(0, space))
     else this.end()
     this.#rest.chunk(bytes)
   }
@@ -140,7 +140,7 @@ class Drain implements Body {
     if (this.#read > drainBytes)
       throw new ConnectionError(
         'too-large',
-        `The server goes on sending where nothing more is expected; cut after ${drainBytes} bytes`,
+        `The server keeps sending after the end of the response; the connection was closed after ${drainBytes} bytes`,
       )
   }
 
@@ -178,11 +178,9 @@ function saidIn(text: string): string | undefined {
 }
 
 function unanswered(status: number): ConnectionError {
-  return new ConnectionError(
-    'protocol',
-    `The server answered HTTP ${status} without the answer to the request, whose id it must repeat exactly`,
-    { status },
-  )
+  return new ConnectionError('protocol', `The server sent HTTP ${status} without a response that has the id of the request`, {
+    status,
+  })
 }
 
 function withoutMark(text: string): string {

@@ -66,7 +66,7 @@ export class HttpClientConnection implements Connection, WirePort {
     if (this.#closing !== undefined) return Promise.reject(closed())
     if (outgoing.signal?.aborted) {
       return Promise.reject(
-        new ConnectionError('aborted', 'The request was given up before it was sent', { cause: outgoing.signal.reason }),
+        new ConnectionError('aborted', 'The request was cancelled before it was sent', { cause: outgoing.signal.reason }),
       )
     }
     if (outgoing.id === undefined) return this.#deliver(frame, outgoing)
@@ -119,7 +119,7 @@ export class HttpClientConnection implements Connection, WirePort {
 
   /** Aborts a request. It searches all, since requests are aborted far less often than sent. */
   drop(id: Id, reason: unknown): void {
-    const error = new ConnectionError('aborted', 'The request was given up', { cause: reason })
+    const error = new ConnectionError('aborted', 'The request was cancelled', { cause: reason })
     for (const exchange of this.live.all()) if (exchange.id === id) exchange.abort(error)
   }
 
@@ -138,10 +138,7 @@ export class HttpClientConnection implements Connection, WirePort {
   /** The server has named a session. Throws ConnectionError if the id is invalid. */
   takeSession(id: string): void {
     if (!/^[\x21-\x7e]{1,1024}$/.test(id)) {
-      throw new ConnectionError(
-        'protocol',
-        'The server named a session by something else than 1 to 1024 visible ASCII characters',
-      )
+      throw new ConnectionError('protocol', 'The session id of the server is not 1 to 1024 visible ASCII characters')
     }
     this.#session = id
   }
@@ -281,7 +278,7 @@ export class HeaderTemplate {
     for (const [name, value] of Object.entries(given)) {
       const lower = name.toLowerCase()
       if (reserved.has(lower))
-        throw new TypeError(`The header ${lower} is set by the connection; leave it out of the option headers`)
+        throw new TypeError(`The header ${lower} is set by the connection; remove it from the option headers`)
       this.#put(lower, value)
     }
   }

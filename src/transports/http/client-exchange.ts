@@ -63,10 +63,10 @@ export class HttpClientExchange implements AnswerReader, StreamUser {
     const port = this.#port
     const { signal, minded } = this.#outgoing
     if (signal !== undefined) {
-      this.#onAbort = () => this.abort(new ConnectionError('aborted', 'The request was given up', { cause: signal.reason }))
+      this.#onAbort = () => this.abort(new ConnectionError('aborted', 'The request was cancelled', { cause: signal.reason }))
       signal.addEventListener('abort', this.#onAbort)
     }
-    if (!this.awaited) this.#within(port.settings.deliverTimeoutMs, 'take the message')
+    if (!this.awaited) this.#within(port.settings.deliverTimeoutMs, 'accept the message')
     else if (signal === undefined && minded !== true) this.#within(port.settings.answerTimeoutMs, 'answer')
     this.#session = port.streamable?.sessionFor(this.#outgoing)
     port.live.add(this)
@@ -151,7 +151,7 @@ export class HttpClientExchange implements AnswerReader, StreamUser {
   }
 
   gone(cause: ConnectionError): void {
-    const message = `The answer stream broke and could not be continued (${cause.message}); whether the server acted is unknown`
+    const message = `The response stream broke and could not be resumed (${cause.message}); it is unknown whether the server ran the request`
     this.abort(new ConnectionError('lost', message, { cause }))
   }
 
@@ -187,7 +187,9 @@ export class HttpClientExchange implements AnswerReader, StreamUser {
     const { deadlines, settings } = this.#port
     this.#withinMs = ms
     this.#deadline = deadlines.add(settings.clock.now() + ms, () =>
-      this.abort(new ConnectionError('lost', `The server did not ${what} within ${ms} ms; whether it acted is unknown`)),
+      this.abort(
+        new ConnectionError('lost', `The server did not ${what} within ${ms} ms; it is unknown whether it ran the request`),
+      ),
     )
   }
 
@@ -213,7 +215,10 @@ export class HttpClientExchange implements AnswerReader, StreamUser {
 }
 
 function cutShort(): ConnectionError {
-  return new ConnectionError('lost', 'The server ended its answer stream before the answer; whether it acted is unknown')
+  return new ConnectionError(
+    'lost',
+    'The server ended the response stream before the response; it is unknown whether it ran the request',
+  )
 }
 
 // An event stream opened by GET, and resumed after its last event when it ends or breaks (2025-11-25 basic/transports,
@@ -255,7 +260,7 @@ export class HttpEventStream implements AnswerReader {
   #waiting: Cancel | undefined
   #failures = 0
   /** Connections in a row without an event: their delays grow, whether or not they failed. */
-  #barren = 0
+  #emptyAttempts = 0
   #closed = false
 
   constructor(port: HttpClientConnection, outgoing: Outgoing, user: StreamUser, start: StreamStart) {
@@ -324,7 +329,7 @@ export class HttpEventStream implements AnswerReader {
     this.#remember()
     this.#failures = 0
     // A server that sends `retry` wants to be polled at that rate; others are asked less and less often.
-    this.#barren = this.#retryMs === undefined ? this.#barren + 1 : 0
+    this.#emptyAttempts = this.#retryMs === undefined ? this.#emptyAttempts + 1 : 0
     this.openLater()
   }
 
@@ -339,7 +344,7 @@ export class HttpEventStream implements AnswerReader {
   #event(data: string, type: string): void {
     this.heard++
     this.#failures = 0
-    this.#barren = 0
+    this.#emptyAttempts = 0
     if (!this.#closed && data !== '' && type === '') this.#user.event(data)
   }
 
@@ -350,7 +355,7 @@ export class HttpEventStream implements AnswerReader {
   }
 
   #failed(error: ConnectionError): void {
-    this.#barren++
+    this.#emptyAttempts++
     if (++this.#failures > this.#tries) this.#end(error)
     else this.openLater()
   }
@@ -370,8 +375,8 @@ export class HttpEventStream implements AnswerReader {
   #delay(): number {
     const { retryMs, minRetryMs, maxRetryMs, maxBackoffMs, random } = this.#port.settings
     const base = Math.min(Math.max(this.#retryMs ?? retryMs, minRetryMs), maxRetryMs)
-    if (this.#barren <= 1) return base
-    const backoff = Math.min(base * 2 ** Math.min(this.#barren - 1, 20), Math.max(base, maxBackoffMs))
+    if (this.#emptyAttempts <= 1) return base
+    const backoff = Math.min(base * 2 ** Math.min(this.#emptyAttempts - 1, 20), Math.max(base, maxBackoffMs))
     return Math.round(backoff * (1 + random() / 4))
   }
 }

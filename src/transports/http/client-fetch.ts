@@ -39,7 +39,7 @@ class FetchCall implements WireCall {
       const response = await fetch(url, { method, headers: pairs(headers), body, signal, redirect: 'manual', cache: 'no-store' })
       if (signal.aborted) return
       if (response.type === 'opaqueredirect')
-        throw new ConnectionError('status', 'The server redirects, which is not followed; connect to the final address')
+        throw new ConnectionError('status', 'The server redirects. Redirects are not followed; connect to the final address')
       this.#reader.head(response.status, response.headers)
       if (response.body !== null) await this.#read(response.body)
       if (!signal.aborted) this.#reader.end()
@@ -76,7 +76,7 @@ function translate(thrown: unknown, url: string): ConnectionError {
   const why = code ?? clip(thrown instanceof Error ? thrown.message : String(thrown))
   return code !== undefined && neverLeft.has(code)
     ? unreachableError(new URL(url), code, why, thrown)
-    : new ConnectionError('lost', `The request failed (${why}); whether the server acted is unknown${hint(url)}`, {
+    : new ConnectionError('lost', `The request failed (${why}); it is unknown whether the server ran it${hint(url)}`, {
         cause: thrown,
       })
 }
@@ -85,5 +85,5 @@ function translate(thrown: unknown, url: string): ConnectionError {
 function hint(url: string): string {
   const page: unknown = globalThis.location?.origin
   if (typeof page !== 'string' || page === new URL(url).origin) return ''
-  return `. If the server is there, it may not have allowed this page (CORS): its option origins has to list ${clip(page)}`
+  return `. If the server is running, it may not allow this page (CORS): add ${clip(page)} to its option origins`
 }

@@ -105,7 +105,7 @@ describe.each(wires)('a hostile server against the client over %s', (_name, opti
   })
 
   it.each([
-    ['take the message', { deliverTimeoutMs: 30 }, notice, {}],
+    ['accept the message', { deliverTimeoutMs: 30 }, notice, {}],
     ['answer', { answerTimeoutMs: 30 }, request(1), { id: 1 }],
   ])('holds no message for ever by not caring to %s', async (what, deadline, message, outgoing) => {
     const server = await serve(() => undefined)

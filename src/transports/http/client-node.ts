@@ -156,7 +156,7 @@ class NodeCall implements WireCall {
       current.on('close', () => this.#closed(current))
       current.end(this.#request.body)
     } catch (cause) {
-      const error = new ConnectionError('refused', `The request could not be made: ${reason(cause)}`, { cause })
+      const error = new ConnectionError('refused', `The request could not be sent: ${reason(cause)}`, { cause })
       queueMicrotask(() => this.#fail(error))
     }
   }
@@ -176,7 +176,7 @@ class NodeCall implements WireCall {
       this.#fail(
         new ConnectionError(
           'protocol',
-          'The server compressed its answer though identity was asked for; turn that off for this path',
+          'The server compressed the response although the request accepts only identity; disable compression for this path',
         ),
       )
       return
@@ -186,7 +186,7 @@ class NodeCall implements WireCall {
     }
     const end = (): void => this.#end()
     const fail = (cause: Error): void =>
-      this.#fail(new ConnectionError('lost', `The connection broke while the answer came: ${reason(cause)}`, { cause }))
+      this.#fail(new ConnectionError('lost', `The connection broke during the response: ${reason(cause)}`, { cause }))
     const heard = (): number => this.#reader.heard ?? 0
     if (response.headers['content-type']?.startsWith('text/event-stream') === true) {
       const paced = new Paced(response, { take, end, fail, heard })
@@ -219,7 +219,9 @@ class NodeCall implements WireCall {
   /** A protocol switch closes the request without a response or an error. */
   #closed(request: http.ClientRequest): void {
     if (this.#done || this.#answered || this.#current !== request) return
-    this.#fail(new ConnectionError('lost', 'The connection ended without an answer; whether the server acted is unknown'))
+    this.#fail(
+      new ConnectionError('lost', 'The connection ended without a response; it is unknown whether the server ran the request'),
+    )
   }
 
   #fail(error: ConnectionError): void {
@@ -251,12 +253,13 @@ class NodeHeaders implements HeaderView {
 function translate(cause: NodeJS.ErrnoException, reached: boolean, address: URL): ConnectionError {
   const { code } = cause
   if (code === 'HPE_HEADER_OVERFLOW')
-    return new ConnectionError('too-large', 'The headers of the answer are longer than 16 KiB', { cause })
-  if (code?.startsWith('HPE_')) return new ConnectionError('protocol', `The answer is not HTTP (${reason(cause)})`, { cause })
+    return new ConnectionError('too-large', 'The headers of the response are longer than 16 KiB', { cause })
+  if (code?.startsWith('HPE_'))
+    return new ConnectionError('protocol', `The response is not valid HTTP (${reason(cause)})`, { cause })
   return reached
     ? new ConnectionError(
         'lost',
-        `The connection broke before the answer (${reason(cause)}); whether the server acted is unknown`,
+        `The connection broke before the response (${reason(cause)}); it is unknown whether the server ran the request`,
         { cause },
       )
     : unreachableError(address, code, reason(cause), cause)

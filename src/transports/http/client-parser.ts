@@ -61,7 +61,7 @@ export class HttpResponseParser {
   close(): void {
     if (this.done) return
     if (this.#head?.framing !== 'until-close')
-      throw new ConnectionError('lost', 'The connection broke while the answer came: it is shorter than it says')
+      throw new ConnectionError('lost', 'The connection broke during the response: it is shorter than its stated length')
     this.#finish(this.#head)
   }
 
@@ -69,12 +69,15 @@ export class HttpResponseParser {
     const rest = this.#rest
     const end = rest.indexOf('\r\n\r\n')
     if (end > mostHeadBytes || (end === -1 && rest.length > mostHeadBytes))
-      throw new ConnectionError('too-large', 'The headers of the answer are longer than 16 KiB')
+      throw new ConnectionError('too-large', 'The headers of the response are longer than 16 KiB')
     if (end === -1) return false
     const head = readHead(rest.toString('latin1', 0, end))
     this.#rest = rest.subarray(end + 4)
     if (head.status === 101)
-      throw new ConnectionError('lost', 'The server switched protocols instead of answering; whether it acted is unknown')
+      throw new ConnectionError(
+        'lost',
+        'The server switched protocols instead of responding; it is unknown whether it ran the request',
+      )
     // Informational responses (1xx) precede the answer and are ignored.
     if (head.status >= 200) this.#begin(head)
     return true
@@ -107,7 +110,7 @@ export class HttpResponseParser {
     const line = this.#line()
     if (line === undefined) return false
     const [, digits] = sizeLine.exec(line) ?? []
-    if (digits === undefined) throw notHttp('the size of a chunk is no number')
+    if (digits === undefined) throw notHttp('the size of a chunk is not a number')
     this.#left = Number.parseInt(digits, 16)
     this.#step = this.#left === 0 ? this.#takeTrailer : this.#takeBody
     return true
@@ -116,7 +119,7 @@ export class HttpResponseParser {
   /** The line break after a chunk. */
   #takeLineEnd(): boolean {
     if (this.#rest.length < 2) return false
-    if (this.#rest[0] !== 13 || this.#rest[1] !== 10) throw notHttp('a chunk is longer than it says')
+    if (this.#rest[0] !== 13 || this.#rest[1] !== 10) throw notHttp('a chunk is longer than its stated size')
     this.#rest = this.#rest.subarray(2)
     this.#step = this.#takeSize
     return true
@@ -127,7 +130,8 @@ export class HttpResponseParser {
     const line = this.#line()
     if (line === undefined) return false
     this.#trailers += line.length
-    if (this.#trailers > mostHeadBytes) throw new ConnectionError('too-large', 'What follows the answer is longer than 16 KiB')
+    if (this.#trailers > mostHeadBytes)
+      throw new ConnectionError('too-large', 'The trailers of the response are longer than 16 KiB')
     if (line === '' && this.#head !== undefined) this.#finish(this.#head)
     return true
   }
@@ -174,13 +178,13 @@ const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 function readHead(text: string): AnswerHead {
   const lines = text.split('\r\n')
   const [, minor, code] = statusLine.exec(lines[0] ?? '') ?? []
-  if (code === undefined) throw notHttp(`it begins with ${JSON.stringify(clip(lines[0] ?? ''))}`)
+  if (code === undefined) throw notHttp(`it starts with ${JSON.stringify(clip(lines[0] ?? ''))}`)
   const headers = new FlatHeaders()
   for (let i = 1; i < lines.length; i++) {
     const line = lines[i] as string
     const colon = line.indexOf(':')
     const name = colon <= 0 ? undefined : nameIn(line.slice(0, colon))
-    if (name === undefined) throw notHttp('a line of its head is no header')
+    if (name === undefined) throw notHttp('a line of its head is not a header')
     headers.add(name, line.slice(colon + 1).trim())
   }
   const status = Number(code)
@@ -203,16 +207,16 @@ function nameIn(text: string): string | undefined {
 function framingOf(status: number, headers: FlatHeaders): Framing {
   const coding = headers.get('transfer-encoding')
   const said = headers.get('content-length')
-  if (coding !== undefined && said !== undefined) throw notHttp('it says its length in two ways')
+  if (coding !== undefined && said !== undefined) throw notHttp('it states its length in two ways')
   if (status === 204 || status === 304 || status < 200) return { length: 0 }
   if (coding !== undefined) {
-    if (coding.toLowerCase() !== 'chunked') throw notHttp('it comes in a coding that nobody asked for')
+    if (coding.toLowerCase() !== 'chunked') throw notHttp('it has a transfer coding that was not requested')
     return 'chunked'
   }
   if (said === undefined) return 'until-close'
   if (lengthText.test(said)) return { length: Number(said) }
   const [first = '', ...others] = said.split(',').map(each => each.trim())
-  if (!lengthText.test(first) || others.some(each => each !== first)) throw notHttp('its length is no number')
+  if (!lengthText.test(first) || others.some(each => each !== first)) throw notHttp('its length is not a number')
   return { length: Number(first) }
 }
 
@@ -222,14 +226,14 @@ function keepMsOf(persists: boolean, headers: FlatHeaders): number | undefined {
   // Nearly all answers have one of these two values and need no regular expression.
   if (options !== 'keep-alive' && options !== '' && /(^|[\s,])close($|[\s,])/.test(options)) return 0
   if (!persists && !/(^|[\s,])keep-alive($|[\s,])/.test(options)) return 0
-  const kept = headers.get('keep-alive')
-  const seconds = kept === undefined ? undefined : /timeout=(\d{1,6})/.exec(kept)?.[1]
+  const keepAlive = headers.get('keep-alive')
+  const seconds = keepAlive === undefined ? undefined : /timeout=(\d{1,6})/.exec(keepAlive)?.[1]
   // Close a second before the server does.
   return seconds === undefined ? undefined : Math.max(0, Number(seconds) * 1000 - 1000)
 }
 
 function notHttp(why: string): ConnectionError {
-  return new ConnectionError('protocol', `The answer is not HTTP (${why})`)
+  return new ConnectionError('protocol', `The response is not valid HTTP (${why})`)
 }
 
 /** A flat list: for few headers it is faster than a map. */

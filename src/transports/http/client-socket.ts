@@ -141,8 +141,8 @@ export class SocketWire implements HttpWire {
   #sweepIdle(): void {
     this.#sweep = undefined
     const now = this.#clock.now()
-    const kept = this.#idle.splice(0)
-    for (const line of kept) {
+    const idleSockets = this.#idle.splice(0)
+    for (const line of idleSockets) {
       if (line.socket.destroyed || now - line.idleSince >= line.keepMs) line.socket.destroy()
       else this.#idle.push(line)
     }
@@ -222,7 +222,7 @@ class SocketCall implements WireCall {
       write(line, this.#request, this.#wire.address.host)
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause)
-      const error = new ConnectionError('refused', `The request could not be made: ${clip(why)}`, { cause })
+      const error = new ConnectionError('refused', `The request could not be sent: ${clip(why)}`, { cause })
       queueMicrotask(() => this.#give(error))
     }
   }
@@ -258,7 +258,7 @@ class SocketCall implements WireCall {
     this.#line = undefined
     if (this.done) return
     if (this.#cutter?.begun === true) {
-      const lost = new ConnectionError('lost', `The connection broke while the answer came: ${reason(cause)}`, { cause })
+      const lost = new ConnectionError('lost', `The connection broke during the response: ${reason(cause)}`, { cause })
       if (this.#paced === undefined) this.#fail(lost)
       else this.#paced.fail(lost)
     } else if (this.#wire.retryReset && !this.#repeated && line.reused && isReset(cause) && this.#cutter?.holds === false) {
@@ -272,7 +272,7 @@ class SocketCall implements WireCall {
     if (encoding !== 'identity')
       throw new ConnectionError(
         'protocol',
-        'The server compressed its answer though identity was asked for; turn that off for this path',
+        'The server compressed the response although the request accepts only identity; disable compression for this path',
       )
     if (headers.get('content-type')?.startsWith('text/event-stream') === true) this.#paced = this.#pacing()
     this.#reader.head(status, headers)
@@ -356,9 +356,9 @@ function write({ socket }: Line, { method, path, headers, body }: WireRequest, h
   let plain = asciiText.test(path)
   for (let i = 0; i < headers.length; i += 2) {
     const [name, value] = [headers[i] as string, headers[i + 1] as string]
-    if (!names.test(name)) throw new TypeError(`${JSON.stringify(clip(name))} is no name of a header`)
+    if (!names.test(name)) throw new TypeError(`${JSON.stringify(clip(name))} is not a valid header name`)
     if (!asciiText.test(value)) {
-      if (!byteText.test(value)) throw new TypeError(`The header ${name} has characters that no header may have`)
+      if (!byteText.test(value)) throw new TypeError(`The header ${name} contains characters that headers must not contain`)
       plain = false
     }
     head += `${name}: ${value}\r\n`
@@ -373,7 +373,7 @@ function write({ socket }: Line, { method, path, headers, body }: WireRequest, h
 
 function unanswered(address: URL, line: Line, cause: NodeJS.ErrnoException | undefined): ConnectionError {
   if (!line.opened) return unreachableError(address, cause?.code, reason(cause), cause)
-  const words = `The connection broke before the answer (${reason(cause)}); whether the server acted is unknown`
+  const words = `The connection broke before the response (${reason(cause)}); it is unknown whether the server ran the request`
   return new ConnectionError('lost', words, { cause })
 }
 

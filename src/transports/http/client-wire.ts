@@ -57,10 +57,10 @@ export interface HttpWire {
 export function httpUrl(url: string | URL): URL {
   const parsed = new URL(url)
   if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') {
-    throw new TypeError(`Only http: and https: addresses can be connected to, not ${parsed.protocol}`)
+    throw new TypeError(`The address must begin with http: or https:, not ${parsed.protocol}`)
   }
   if (parsed.username !== '' || parsed.password !== '') {
-    throw new TypeError('The address holds a user name or password; give them by the option headers.authorization instead')
+    throw new TypeError('The address contains a user name or password; use the option headers.authorization instead')
   }
   return parsed
 }
@@ -69,7 +69,7 @@ export function httpUrl(url: string | URL): URL {
 export function asConnectionError(thrown: unknown): ConnectionError {
   return thrown instanceof ConnectionError
     ? thrown
-    : new ConnectionError('protocol', 'The answer could not be read', { cause: thrown })
+    : new ConnectionError('protocol', 'The response could not be read', { cause: thrown })
 }
 
 // What an exchange or a stream may use of its connection.
@@ -211,13 +211,13 @@ export function headerRecord(headers: HeaderView): Readonly<Record<string, strin
 /** The error for a status that is not a success, with the headers, which may hold a challenge or a retry time. */
 export function httpRefusal(status: number, headers: HeaderView, hint: string): ConnectionError {
   const said = hint === '' ? '' : `: ${clip(redact(hint))}`
-  const fix = status === 401 ? '. It wants credentials: give the option auth' : ''
-  return answerError('status', `The server answered HTTP ${status}${said}${fix}`, status, headers)
+  const fix = status === 401 ? '. It requires credentials: set the option auth' : ''
+  return answerError('status', `The server sent HTTP ${status}${said}${fix}`, status, headers)
 }
 
 /** The error for a session that the server has forgotten. The message sent in it was not processed. */
 export function sessionGone(status: number): ConnectionError {
-  const message = `The server no longer knows this session (HTTP ${status}); a new one must be opened`
+  const message = `The server does not know this session any more (HTTP ${status}); open a new one`
   return new ConnectionError('session', message, { status })
 }
 
@@ -225,7 +225,7 @@ export function sessionGone(status: number): ConnectionError {
 export function redirection(status: number, headers: HeaderView): ConnectionError {
   const to = headers.get('location') ?? undefined
   const where = to === undefined ? 'elsewhere' : clip(redact(to))
-  const fix = 'which is not followed; connect to that address if you trust it'
+  const fix = 'redirects are not followed; connect to that address if you trust it'
   return answerError('status', `The server redirects to ${where} (HTTP ${status}), ${fix}`, status, headers)
 }
 
@@ -234,7 +234,7 @@ export function wrongContent(status: number, headers: HeaderView): ConnectionErr
   const type = mediaType(headers.get('content-type'))
   const said = type === '' ? 'no content type' : clip(type)
   const expected = 'expected application/json or text/event-stream'
-  return answerError('protocol', `The server answered HTTP ${status} with ${said}; ${expected}`, status, headers)
+  return answerError('protocol', `The server sent HTTP ${status} with ${said}; ${expected}`, status, headers)
 }
 
 function answerError(kind: ConnectionError['kind'], message: string, status: number, headers: HeaderView): ConnectionError {
@@ -247,5 +247,5 @@ function answerError(kind: ConnectionError['kind'], message: string, status: num
  */
 export const tooManyUndelivered: ConnectionError = new ConnectionError(
   'too-large',
-  `${maxUntaken} messages wait for the server to take them; this one is not sent`,
+  `${maxUntaken} messages already wait for the server to accept them; this message was not sent`,
 )

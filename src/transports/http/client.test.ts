@@ -122,7 +122,7 @@ describe.each(wires)('an exchange over %s', (_name, options) => {
     await hear(connection)
     const error = await failure(connection.send(request(1), { id: 1 }))
     expect(error).toMatchObject({ kind: 'status', status: 502 })
-    expect(error.message).toMatch(/^The server answered HTTP 502: <h1>Bad\ufffd.{71}…$/)
+    expect(error.message).toMatch(/^The server sent HTTP 502: <h1>Bad\ufffd.{71}…$/)
   })
 
   it.each([

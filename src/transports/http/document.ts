@@ -26,7 +26,7 @@ export interface DocumentText {
 /** The refusal for methods other than GET and HEAD; undefined for those two. */
 export function refuseUnlessGet(method: string | undefined): Refusal | undefined {
   if (method === 'GET' || method === 'HEAD') return undefined
-  const message = `Method ${clip(method ?? '')} is not served here. Read this document by GET`
+  const message = `Method ${clip(method ?? '')} is not allowed here. Read this document with GET`
   return { status: 405, message, headers: { allow: 'GET, HEAD' } }
 }
 

@@ -17,7 +17,7 @@ import { Streams } from './streams.ts'
 /** Identifies the caller, or refuses with an HTTP status (401, 403). Called after the guard and before everything else. */
 export type AuthenticateCaller = (header: HeaderReader, entrance: HttpRequestFacts) => Awaitable<Principal | Refusal | undefined>
 
-/** The options of the HTTP carriers. */
+/** Options of HTTP carriers. */
 export interface HttpOptions extends GuardOptions {
   /** Limits that differ from the defaults. */
   readonly limits?: Partial<HttpLimits>
@@ -25,7 +25,7 @@ export interface HttpOptions extends GuardOptions {
   readonly identify?: AuthenticateCaller
   /** Identifies callers, and supplies challenges and the metadata document that names the authorization server. */
   readonly authorizer?: Authorizer
-  /** Called for each request whose token is refused, with the status and the caller's address. */
+  /** Called for each request whose token is refused, with the status and the address of the caller. Default: not called. */
   readonly onDenied?: ((status: number, address: string | undefined) => void) | undefined
   /** A document beside the endpoint, for authorized callers. */
   readonly document?: CallerDocument | undefined
@@ -36,7 +36,7 @@ export interface HttpOptions extends GuardOptions {
 }
 
 /** The entrance to the engine for HTTP, with lanes that can do more than those of other carriers. */
-export interface HttpDoor {
+export interface HttpAcceptor {
   deliver(text: string, caller: Caller, reply: HttpLane): void
   listen(caller: Caller, lane: HttpLane): Awaitable<void>
   leave(caller: Caller, reply: HttpLane): void
@@ -46,7 +46,7 @@ export interface HttpDoor {
 
 /** The shared, immutable state of the carriers. What changes over time is in `streams`. */
 export interface Endpoint {
-  readonly door: HttpDoor
+  readonly acceptor: HttpAcceptor
   readonly guard: Guard
   readonly limits: HttpLimits
   readonly streams: Streams
@@ -62,13 +62,13 @@ export interface Endpoint {
 }
 
 /** Makes the endpoint of a server. */
-export function createEndpoint(door: HttpDoor, options: HttpOptions = {}): Endpoint {
+export function createEndpoint(acceptor: HttpAcceptor, options: HttpOptions = {}): Endpoint {
   const limits = { ...httpLimits, ...options.limits }
   const { authorizer } = options
   let lastAccept: string | undefined
   let lastTakes = takes(undefined)
   return {
-    door,
+    acceptor,
     guard: new Guard(options),
     limits,
     streams: options.streams ?? new Streams({ limits }),
@@ -99,7 +99,7 @@ export function checkBody(request: { header: HeaderReader }, limits: HttpLimits)
   if (!isJson(type)) return wrongType(type)
   const encoding = request.header('content-encoding')
   if (encoding !== undefined && encoding !== 'identity') {
-    return { status: 415, message: `Content-Encoding ${clip(encoding)} is not accepted. Send the body uncompressed` }
+    return { status: 415, message: `Content-Encoding ${clip(encoding)} is not supported. Send the body uncompressed` }
   }
   const length = request.header('content-length')
   return length !== undefined && Number(length) > limits.frameBytes ? tooLarge(limits.frameBytes) : undefined
@@ -161,9 +161,9 @@ function admits(ranges: readonly Range[], type: string, subtype: string): boolea
 // Host and Origin checks against DNS rebinding: they keep web pages from calling a local server through the visitor's browser.
 // On by default on every listener, before anything else of a request is examined.
 
-/** Which hosts and origins a listener answers to. */
+/** The hosts and origins that a listener accepts. */
 interface GuardOptions extends GuardNames {
-  /** The address listened on. A name or a single address is accepted as Host; a wildcard address is not a name. */
+  /** The address to listen at. A name or a single address is also accepted as `Host` header; a wildcard address is not. */
   readonly host?: string
 }
 
@@ -229,7 +229,7 @@ function checkHost(host: string | undefined, allowed: ReadonlySet<string>): Refu
   if (parts !== null && (allowed.has(parts[1] ?? '') || allowed.has(parts[0]))) return undefined
   return {
     status: 403,
-    message: `Host ${clip(host)} is not one this server answers to. Call it by a loopback name, or list the name in the option hosts (vivarium serve: --hosts)`,
+    message: `Host ${clip(host)} is not allowed. Use a loopback name, or add the name to the option hosts (vivarium serve: --hosts)`,
   }
 }
 
@@ -239,7 +239,7 @@ const twoHosts: Refusal = { status: 400, message: 'The request has more than one
 export function badOrigin(origin: string): Refusal {
   return {
     status: 403,
-    message: `This origin may not call the server (CORS). If its pages should, give listen, fetchWith or the adapter the option origins: ['${clip(origin)}']`,
+    message: `This origin is not allowed to call the server (CORS). To allow it, give listen, fetchWith or the adapter the option origins: ['${clip(origin)}']`,
   }
 }
 

@@ -17,21 +17,21 @@ interface ReaderOwner {
 }
 
 /** Writes events to an outlet, and queues them while the outlet is full. */
-export class EventStreamWriter implements OutletOwner {
+export class EventStreamWriter implements ResponseStreamOwner {
   readonly #table: Streams
-  readonly #outlet: StreamOutlet
+  readonly #output: ResponseStream
   readonly #owner: ReaderOwner
   /** Exists only while the outlet is full. */
   #queue: EventQueue | undefined = undefined
   /** The stream ends after what is queued. */
   #ending = false
 
-  constructor(table: Streams, outlet: StreamOutlet, owner: ReaderOwner) {
+  constructor(table: Streams, output: ResponseStream, owner: ReaderOwner) {
     this.#table = table
-    this.#outlet = outlet
+    this.#output = output
     this.#owner = owner
-    outlet.owner = this
-    table.enter(outlet)
+    output.owner = this
+    table.enter(output)
   }
 
   get listening(): boolean {
@@ -49,29 +49,29 @@ export class EventStreamWriter implements OutletOwner {
   write(text: string, vital: boolean, merge?: string, spare = false): void {
     const queue = this.#queue
     if (queue === undefined) {
-      if (!this.#outlet.write(text)) this.#queue = new EventQueue()
+      if (!this.#output.write(text)) this.#queue = new EventQueue()
     } else if (!vital && this.#overflows(queue, text)) {
-      if (!spare) this.#outlet.cut()
+      if (!spare) this.#output.cut()
     } else {
       const before = queue.bytes
       queue.add(text, merge)
       this.#table.waiting += queue.bytes - before
-      if (queue.bytes > this.#table.limits.queueBytes) this.#outlet.watch(true)
+      if (queue.bytes > this.#table.limits.queueBytes) this.#output.watch(true)
     }
   }
 
   /** Ends the response after what is queued and this text. */
   end(text?: string): void {
-    if (this.#queue === undefined) this.#outlet.end(text)
+    if (this.#queue === undefined) this.#output.end(text)
     else {
       this.#ending = true
       if (text !== undefined) this.write(text, true)
-      this.#outlet.watch(true)
+      this.#output.watch(true)
     }
   }
 
   cut(): void {
-    this.#outlet.cut()
+    this.#output.cut()
   }
 
   drained(): void {
@@ -79,17 +79,17 @@ export class EventStreamWriter implements OutletOwner {
     if (queue === undefined) return
     const before = queue.bytes
     let open = true
-    for (let text = queue.shift(); text !== undefined; text = open ? queue.shift() : undefined) open = this.#outlet.write(text)
+    for (let text = queue.shift(); text !== undefined; text = open ? queue.shift() : undefined) open = this.#output.write(text)
     this.#table.waiting += queue.bytes - before
-    if (queue.bytes <= this.#table.limits.queueBytes && !this.#ending) this.#outlet.watch(false)
+    if (queue.bytes <= this.#table.limits.queueBytes && !this.#ending) this.#output.watch(false)
     if (queue.size > 0 || !open) return
     this.#queue = undefined
-    if (this.#ending) this.#outlet.end()
+    if (this.#ending) this.#output.end()
     else this.#owner.readerFree?.(this)
   }
 
   gone(): void {
-    this.#table.leave(this.#outlet)
+    this.#table.leave(this.#output)
     this.#table.waiting -= this.#queue?.bytes ?? 0
     this.#queue = undefined
     this.#owner.readerGone(this)
@@ -149,7 +149,7 @@ export class EventQueue {
 // The contract of an outlet: a node:http response, or the body of a web Response.
 
 /** The response body that an event stream is written to. */
-export interface StreamOutlet {
+export interface ResponseStream {
   /** Writes text. False: the reader is slow, and nothing more should be written before `drained`. */
   write(text: string): boolean
   /** Writes the last text, and ends the response once everything is read. */
@@ -161,7 +161,7 @@ export interface StreamOutlet {
   /** True between a write that returned false and `drained`. */
   readonly blocked: boolean
   /** Who currently writes here. */
-  owner: OutletOwner | undefined
+  owner: ResponseStreamOwner | undefined
   /** Who this stream is counted for. */
   readonly tenant: StreamAccount | undefined
   /** Timer ticks since the last write, so that no clock must be read at every write. */
@@ -183,7 +183,7 @@ export interface StreamAccount {
 }
 
 /** Receives the events of an outlet. */
-export interface OutletOwner {
+export interface ResponseStreamOwner {
   /** True if no answer is awaited on it, so that it may end whenever the server stops. */
   readonly listening: boolean
   /** The outlet accepts text again. */

@@ -10,7 +10,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import { type CallerDocument, type DocumentText, type Download, downloadName, refuseUnlessGet } from './document.ts'
 import { type AuthenticateCaller, badOrigin, checkBody, type Endpoint, isRefusal } from './endpoint.ts'
-import type { StreamAccount, StreamOutlet } from './event-writer.ts'
+import type { ResponseStream, StreamAccount } from './event-writer.ts'
 import { HttpLane } from './lane.ts'
 import { failed, type Refusal } from './refusal.ts'
 
@@ -43,7 +43,7 @@ export abstract class HttpExchange implements HttpRequestFacts {
   /** Sends the complete answer. */
   abstract reply(status: number, headers: string[], body: string): void
   /** Starts an event stream as the answer. */
-  abstract open(headers: string[]): StreamOutlet
+  abstract open(headers: string[]): ResponseStream
   /** Calls back when the caller disconnects before it was answered. */
   abstract onGone(fn: () => void): void
   /** Checks Host and, unless pages of any origin may read the answer, Origin. */
@@ -106,7 +106,7 @@ export abstract class HttpExchange implements HttpRequestFacts {
     const caller = this.#caller
     const lane = this.#lane
     try {
-      if (caller !== undefined) this.endpoint.door.deliver(text, caller, lane)
+      if (caller !== undefined) this.endpoint.acceptor.deliver(text, caller, lane)
     } catch {
       lane.refuse(failed)
     }
@@ -122,7 +122,7 @@ export abstract class HttpExchange implements HttpRequestFacts {
     const { status, message, headers } = refusal
     const wait = headers?.['retry-after']
     const retryAfterMs = wait === undefined ? undefined : Number(wait) * 1000
-    const data = this.endpoint.door.refusalData?.(this.#caller, { status, message, retryAfterMs })
+    const data = this.endpoint.acceptor.refusalData?.(this.#caller, { status, message, retryAfterMs })
     return data === undefined ? refusal : { ...refusal, data }
   }
 
@@ -164,14 +164,14 @@ export abstract class HttpExchange implements HttpRequestFacts {
   }
 
   #route(caller: Caller): void {
-    const { door } = this.endpoint
+    const { acceptor } = this.endpoint
     if (this.#wanted !== undefined) this.#show(caller, this.#wanted).catch(() => this.refuse(failed))
     else if (this.method === 'POST') {
       const refusal = checkBody(this, this.endpoint.limits) ?? (this.#lane.takes === 0 ? acceptsNeither : undefined)
       if (refusal === undefined) this.read()
       else this.refuse(refusal)
     } else if (this.method === 'GET') this.#listen(caller)
-    else if (this.method === 'DELETE') this.#orFail(() => door.leave(caller, this.#lane))
+    else if (this.method === 'DELETE') this.#orFail(() => acceptor.leave(caller, this.#lane))
     else this.refuse(wrongMethod(this.method))
   }
 
@@ -180,7 +180,7 @@ export abstract class HttpExchange implements HttpRequestFacts {
     const refusal = lane.answerOnly ? acceptsNoStream : this.endpoint.streams.refusal(this.tenant)
     if (refusal !== undefined) return lane.refuse(refusal)
     this.#orFail(() => {
-      const listening = this.endpoint.door.listen(caller, lane)
+      const listening = this.endpoint.acceptor.listen(caller, lane)
       if (!isThenable(listening)) return lane.open()
       listening.then(
         () => lane.open(),
@@ -264,16 +264,16 @@ function documentAnswer(method: string | undefined, text: string): DocumentAnswe
   }
   return {
     status: 405,
-    message: `Method ${clip(method ?? '')} is not served here. Read this document by GET`,
+    message: `Method ${clip(method ?? '')} is not allowed here. Read this document with GET`,
     headers: { allow: allowed },
   }
 }
 
-/** The answer with such a document. `kept`: the tags that the client has cached (If-None-Match). */
-function ownAnswer({ text, tag, maxAgeMs, cacheScope }: DocumentText, kept: string | undefined): DocumentAnswer {
+/** The answer with such a document. `knownTag`: the tags that the client has cached (If-None-Match). */
+function ownAnswer({ text, tag, maxAgeMs, cacheScope }: DocumentText, knownTag: string | undefined): DocumentAnswer {
   const etag = `"${tag}"`
   const headers = ['etag', etag, 'cache-control', `${cacheScope}, max-age=${Math.floor(maxAgeMs / 1000)}`]
-  const known = kept?.split(',').some(each => each.trim().replace(/^W\//, '') === etag || each.trim() === '*')
+  const known = knownTag?.split(',').some(each => each.trim().replace(/^W\//, '') === etag || each.trim() === '*')
   if (known === true) return { status: 304, headers, body: '' }
   return { status: 200, headers: ['content-type', 'application/json', ...headers], body: text }
 }
@@ -286,18 +286,18 @@ function queryOf(url: string): URLSearchParams {
 
 const acceptsNeither: Refusal = {
   status: 406,
-  message: 'The Accept header excludes every form of answer. Accept application/json and text/event-stream',
+  message: 'The Accept header excludes every form of response. Accept application/json and text/event-stream',
 }
 
 const acceptsNoStream: Refusal = {
   status: 406,
-  message: 'A GET opens an event stream. Accept text/event-stream, or send messages by POST',
+  message: 'A GET opens an event stream. Accept text/event-stream, or send messages with POST',
 }
 
 function wrongMethod(method: string | undefined): Refusal {
   return {
     status: 405,
-    message: `Method ${clip(method ?? '')} is not served here. Send messages by POST; GET opens a stream, DELETE ends a session`,
+    message: `Method ${clip(method ?? '')} is not allowed here. Send messages with POST; GET opens a stream, DELETE ends a session`,
     headers: { allow: 'GET, POST, DELETE' },
   }
 }

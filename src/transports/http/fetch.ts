@@ -1,26 +1,26 @@
 /** The fetch carrier: `fetch(Request) → Response`, for any web-standard runtime. */
 import type { Cancel, Clock } from '../../core/clock.ts'
-import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
+import type { Acceptor, Caller, Principal } from '../../jsonrpc/connection.ts'
 import type { Download } from './document.ts'
 import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
-import type { OutletOwner, StreamAccount, StreamOutlet } from './event-writer.ts'
+import type { ResponseStream, ResponseStreamOwner, StreamAccount } from './event-writer.ts'
 import { HttpExchange } from './exchange.ts'
 import { failed, notUtf8, type Refusal, tooLarge } from './refusal.ts'
 
-/** What the runtime knows about a caller beyond its Request. */
+/** What the runtime knows about a caller beyond the `Request`. */
 export interface FetchInfo {
-  /** The principal, if code in front has identified it. */
+  /** The principal, if your code has already authenticated it. */
   readonly principal?: Principal
-  /** Its network address. */
+  /** The network address of the caller. */
   readonly remote?: string
 }
 
-/** Answers a web-standard request. */
+/** Answers a web-standard `Request`. */
 export type FetchHandler = (request: Request, info?: FetchInfo) => Promise<Response>
 
 /** Serves Streamable HTTP on web-standard requests. */
-export function fetchHandler(door: Door, options?: HttpOptions): FetchHandler {
-  const endpoint = createEndpoint(door, options)
+export function fetchHandler(acceptor: Acceptor, options?: HttpOptions): FetchHandler {
+  const endpoint = createEndpoint(acceptor, options)
   const remotes = new Map<string, object>()
   return (request, info = {}) =>
     new Promise(answer => {
@@ -84,13 +84,13 @@ class FetchExchange extends HttpExchange {
     this.#answer(new Response(empty ? null : body, { status, headers: pairs(headers) }))
   }
 
-  open(headers: string[]): StreamOutlet {
+  open(headers: string[]): ResponseStream {
     const { limits, streams } = this.endpoint
-    const outlet = new FetchOutlet(limits.stallMs, this.tenant, streams.clock)
+    const output = new FetchResponseStream(limits.stallMs, this.tenant, streams.clock)
     // Some runtimes abort the request when the caller disconnects, and never cancel the body.
-    this.onGone(() => outlet.drop())
-    this.#answer(new Response(outlet.body, { status: 200, headers: pairs(headers) }))
-    return outlet
+    this.onGone(() => output.drop())
+    this.#answer(new Response(output.body, { status: 200, headers: pairs(headers) }))
+    return output
   }
 
   onGone(fn: () => void): void {
@@ -203,8 +203,8 @@ const encoder = new TextEncoder()
 const mostHeld = 64 * 1024
 
 /** Writes an event stream to the body of a web Response. */
-export class FetchOutlet implements StreamOutlet {
-  owner: OutletOwner | undefined = undefined
+export class FetchResponseStream implements ResponseStream {
+  owner: ResponseStreamOwner | undefined = undefined
   readonly tenant: StreamAccount | undefined
   readonly body: ReadableStream<Uint8Array>
   silence = 0
@@ -251,7 +251,7 @@ export class FetchOutlet implements StreamOutlet {
   }
 
   cut(): void {
-    this.#controller?.error(new Error('The reader took nothing for too long'))
+    this.#controller?.error(new Error('The reader of the response stalled for too long'))
     this.#close()
   }
 

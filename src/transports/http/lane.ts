@@ -6,7 +6,7 @@ import type { Lane, ResumeOutcome, SendHints } from '../../jsonrpc/connection.ts
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { takesJson, takesStream } from './endpoint.ts'
 import { eventId, eventText, finalEventNumber, parseEventId } from './event.ts'
-import { EventStreamWriter, type StreamOutlet } from './event-writer.ts'
+import { EventStreamWriter, type ResponseStream } from './event-writer.ts'
 import type { HttpExchange } from './exchange.ts'
 import type { RemoteStream } from './log-follower.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
@@ -216,8 +216,8 @@ class Followed {
   readonly listening = true
   readonly #stop: () => void
 
-  constructor(streams: Streams, outlet: StreamOutlet, { stream, number, will, follow }: RemoteStream) {
-    const reader = new EventStreamWriter(streams, outlet, this)
+  constructor(streams: Streams, output: ResponseStream, { stream, number, will, follow }: RemoteStream) {
+    const reader = new EventStreamWriter(streams, output, this)
     let last = number
     this.#stop = follow({
       event: event => {

@@ -10,7 +10,7 @@ import {
   scriptedDoor,
   serve,
   signal,
-} from '../../../test/transports/scripted-door.ts'
+} from '../../../test/transports/scripted-acceptor.ts'
 import type { Lane } from '../../jsonrpc/connection.ts'
 import { listenHttp } from './listen.ts'
 
@@ -41,11 +41,11 @@ describe('listening', () => {
 
   it('says in words that a port is taken', async () => {
     const { port } = await serve()
-    await expect(listenHttp(scriptedDoor(), { port })).rejects.toThrow(`Port ${port} on 127.0.0.1 is in use`)
+    await expect(listenHttp(scriptedDoor(), { port })).rejects.toThrow(`Port ${port} on 127.0.0.1 is already in use`)
   })
 
   it('says in words that an address is not of this machine', async () => {
-    await expect(listenHttp(scriptedDoor(), { host: '192.0.2.1' })).rejects.toThrow('192.0.2.1 is no address of this machine')
+    await expect(listenHttp(scriptedDoor(), { host: '192.0.2.1' })).rejects.toThrow('192.0.2.1 is not an address of this machine')
   })
 
   it('cuts a sender who takes too long over headers or body, and serves others meanwhile (A21, A22)', async () => {

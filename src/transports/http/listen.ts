@@ -8,7 +8,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { callerAccount } from '../../core/accounts.ts'
 import { Occupancy } from '../../core/occupancy.ts'
-import type { Door, Principal } from '../../jsonrpc/connection.ts'
+import type { Acceptor, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { ssePair } from '../sse/server.ts'
 import { downloadName, pathOf, refuseUnlessGet } from './document.ts'
@@ -18,7 +18,7 @@ import type { Listening, ListenOptions, OpenPage } from './listening.ts'
 import { NodeExchange, type NodeHttpHandler } from './node.ts'
 import { failed, type Refusal, refuseUpgrade } from './refusal.ts'
 
-export { httpLimits } from './limits.ts'
+export { httpLimits, renamedHttpLimits } from './limits.ts'
 
 /** Takes over a socket that asks for a WebSocket upgrade. Path, Host and Origin are already checked. */
 export type UpgradeHandler = (req: IncomingMessage, socket: Duplex, head: Buffer) => void
@@ -30,10 +30,10 @@ export interface ListenerOptions extends ListenOptions {
 }
 
 /** Opens a listener; resolves when its port is bound. */
-export async function listenHttp(door: Door, options: ListenerOptions = {}): Promise<Listening> {
+export async function listenHttp(acceptor: Acceptor, options: ListenerOptions = {}): Promise<Listening> {
   const { port = 0, host = '127.0.0.1', path = '/mcp', closeMs = 5_000, onError = () => undefined } = options
   checkListenPaths(path, options)
-  const endpoint = createEndpoint(door, { ...options, host })
+  const endpoint = createEndpoint(acceptor, { ...options, host })
   const handle = inOrder(endpoint, route(endpoint, routes(endpoint, path, options), path))
   const server = createServer(serverOptions(endpoint.limits), handle)
   server.on('checkContinue', answerExpect(endpoint, handle))
@@ -121,7 +121,7 @@ function route(endpoint: Endpoint, table: ReadonlyMap<string, NodeHttpHandler>, 
 }
 
 function notFound(req: IncomingMessage, path: string): Refusal {
-  return { status: 404, message: `Nothing is served at ${clip(pathOf(req.url))}. The MCP endpoint is ${path}` }
+  return { status: 404, message: `No endpoint at ${clip(pathOf(req.url))}. The MCP endpoint is ${path}` }
 }
 
 /** Checks an upgrade request. The set holds upgraded sockets, which the server no longer tracks but must close at shutdown. */
@@ -151,12 +151,12 @@ function bind(server: Server, port: number, host: string): Promise<void> {
 function why(error: NodeJS.ErrnoException, port: number, host: string): string {
   switch (error.code) {
     case 'EADDRINUSE':
-      return `Port ${port} on ${host} is in use. Stop what listens there, or choose another port (0 takes any free one)`
+      return `Port ${port} on ${host} is already in use. Stop the process that listens there, or choose another port (0 takes any free port)`
     case 'EACCES':
-      return `Port ${port} needs rights that this process has not. Choose a port from 1024 up`
+      return `This process has no permission to listen on port ${port}. Choose a port from 1024 up`
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return `${clip(host)} is no address of this machine. Choose 127.0.0.1, or 0.0.0.0 for all of its addresses`
+      return `${clip(host)} is not an address of this machine. Choose 127.0.0.1, or 0.0.0.0 for all addresses`
     default:
       return `Cannot listen on ${clip(host)}:${port}: ${error.message}`
   }
@@ -239,7 +239,7 @@ function inOrder(endpoint: Endpoint, handle: NodeHttpHandler): NodeHttpHandler {
 
 const tooManyInTurn: Refusal = {
   status: 503,
-  message: `More than ${mostInTurn} requests wait on this connection for their turn. Read the answers, or open another connection`,
+  message: `More than ${mostInTurn} requests are queued on this connection. Read the responses, or open another connection`,
   headers: { 'retry-after': '1' },
 }
 

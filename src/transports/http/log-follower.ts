@@ -90,7 +90,7 @@ class Follower {
     return () => {
       if (signal.aborted) return
       this.#stopping.abort()
-      this.#untell()
+      this.#stopWatching()
     }
   }
 
@@ -137,13 +137,13 @@ class Follower {
     const unchanged = this.#told === undefined ? {} : { ifVersion: this.#told[1] }
     const key = keys.followed(runner, this.#session, this.#stream)
     const outcome = await store.commit([put(key, '', { ...unchanged, ttl: followMs })])
-    if (!outcome.ok) throw new Error('Another reader has taken the stream up')
+    if (!outcome.ok) throw new Error('Another reader has resumed the stream')
     this.#told = [key, outcome.results[0]?.version ?? 0]
-    if (this.#stopping.signal.aborted) this.#untell()
+    if (this.#stopping.signal.aborted) this.#stopWatching()
   }
 
   /** Removes the mark. If that fails, it expires. */
-  #untell(): void {
+  #stopWatching(): void {
     const [key, version] = this.#told ?? []
     if (key !== undefined) this.#port.store.commit([remove(key, version)]).catch(() => {})
   }

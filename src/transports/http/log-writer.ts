@@ -5,10 +5,10 @@
 
 import type { Cancel, Clock } from '../../core/clock.ts'
 import type { ProcessLeases } from '../../core/journal/process-leases.ts'
-import { Tally } from '../../core/occupancy.ts'
 import { type Op, put, remove, type Store } from '../../stores/store.ts'
 import { byteLength } from './event.ts'
 import type { HttpLimits } from './limits.ts'
+import { type BoundedLog, LogBounds, type LogPart } from './log-bounds.ts'
 import { type Ending, keys, pack, type StreamRecord, sessionKey } from './log-records.ts'
 import type { LoggedEvent, StreamFacts } from './stream-log.ts'
 
@@ -35,9 +35,9 @@ export class LogWriter {
   /** Streams with something to write. */
   readonly #dirty = new Set<OwnStream>()
   /** Keys to remove. */
-  readonly #doomed: string[] = []
-  /** Bytes on the store that count towards `logTotal`. */
-  #bytes = 0
+  readonly #toDelete: string[] = []
+  /** What these streams have on the store. */
+  readonly #bounds: LogBounds<Written>
   #flushing: Promise<void> | undefined = undefined
   /** The retry after a failed commit. */
   #again: Cancel | undefined = undefined
@@ -45,6 +45,15 @@ export class LogWriter {
 
   constructor(options: StoreLogsOptions) {
     this.#options = options
+    this.#bounds = new LogBounds(options.limits, ({ key }) => this.#toDelete.push(key))
+  }
+
+  /** Takes up a stream. */
+  begin(session: string, stream: string, facts: StreamFacts, account?: string): void {
+    const own = new OwnStream(this.#bounds.open(session, stream, account), facts)
+    const streams = this.sessions.get(session) ?? new Map<string, OwnStream>()
+    this.sessions.set(session, streams.set(stream, own))
+    this.touch(own)
   }
 
   *all(): Generator<OwnStream> {
@@ -67,9 +76,9 @@ export class LogWriter {
   drop(own: OwnStream): void {
     own.dropped = true
     this.#dirty.delete(own)
-    this.#bytes -= own.bytes
-    this.#doomed.push(...own.shed(() => true, 0, true))
-    if (own.key !== '') this.#doomed.push(keys.record(own.key, own.id))
+    this.#toDelete.push(...own.log.parts.map(({ key }) => key))
+    this.#bounds.drop(own.log)
+    if (own.key !== '') this.#toDelete.push(keys.record(own.key, own.id))
     if (own.held) this.open().then(({ runners }) => runners.release(), this.#options.failed)
     own.held = false
     this.#wake()
@@ -78,12 +87,17 @@ export class LogWriter {
   /** The stream stays on the store until it expires, and no longer counts: this process cannot remove parts of it any more. */
   leave(own: OwnStream): void {
     own.left = true
-    this.#bytes -= own.bytes
+    this.#bounds.drop(own.log)
+  }
+
+  /** Counts no more what has expired. The store removes it by itself. */
+  expire(): void {
+    this.#bounds.expire(this.#options.clock.now() - this.#options.limits.retainMs)
   }
 
   /** Removes these keys, whichever process wrote them. */
   doom(keys: readonly string[]): void {
-    this.#doomed.push(...keys)
+    this.#toDelete.push(...keys)
     this.#wake()
   }
 
@@ -96,7 +110,7 @@ export class LogWriter {
   async close(): Promise<void> {
     this.#again?.()
     await this.#flushing
-    if (this.#dirty.size > 0 || this.#doomed.length > 0) await this.#flush()
+    if (this.#dirty.size > 0 || this.#toDelete.length > 0) await this.#flush()
     this.#closed = true
     this.#again?.()
   }
@@ -109,7 +123,7 @@ export class LogWriter {
   async #flush(): Promise<void> {
     try {
       const { store, runners } = await this.open()
-      while (this.#dirty.size > 0 || this.#doomed.length > 0) await this.#commit(store, runners)
+      while (this.#dirty.size > 0 || this.#toDelete.length > 0) await this.#commit(store, runners)
     } catch (error) {
       this.#options.failed(error)
       this.#again = this.#options.clock.setTimeout(() => this.#retry(), againMs, true)
@@ -138,94 +152,33 @@ export class LogWriter {
       if (ops.length > 0 && ops.length + plan.ops.length > mostSteps) break
       ops.push(...plan.ops)
       plans.push(plan)
-      this.#makeRoom(plan)
+      if (plan.added.length > 0 && !own.left) this.#bounds.freeCapacity(own.log, plan.bytes, plan.events)
     }
-    const doomed = this.#doomed.slice(0, mostSteps)
-    await store.commit([...ops, ...doomed.map(key => remove(key))])
-    this.#doomed.splice(0, doomed.length)
+    const toDelete = this.#toDelete.slice(0, mostSteps)
+    await store.commit([...ops, ...toDelete.map(key => remove(key))])
+    this.#toDelete.splice(0, toDelete.length)
     for (const plan of plans) this.#done(plan, runners)
   }
 
   /** Updates the counts after a commit. */
   #done(plan: CommitPlan, runners: ProcessLeases): void {
-    const { own, bytes, over } = plan
+    const { own, over } = plan
     // The stream was dropped while the commit was running.
     if (own.dropped) return this.doom([keys.record(own.key, own.id), ...plan.added.map(({ key }) => key)])
-    if (!own.left) this.#bytes += bytes
+    if (!own.left) for (const part of plan.added) this.#bounds.add(own.log, part)
     own.dueAt = this.#options.clock.now() + this.#options.limits.retainMs / 2
     if (own.done(plan)) this.#dirty.delete(own)
     if (over === undefined || !own.held) return
     own.held = false
     runners.release()
   }
-
-  /**
-   * Enforces the limits. A stream first loses its own oldest events, then the session its oldest streams', then the account
-   * that uses the most.
-   */
-  #makeRoom({ own, bytes, events }: CommitPlan): void {
-    const { limits, clock } = this.#options
-    const streams = this.sessions.get(own.session)
-    const oldest = clock.now() - limits.retainMs
-    const { logEvents, logBytes, logSessionEvents, logSessionBytes, logTotal } = limits
-    this.#shed(own, (b, e) => b + bytes > logBytes || e + events > logEvents, oldest, bytes > 0)
-    let [inSession, eventsInSession] = [bytes, events]
-    for (const each of streams?.values() ?? []) {
-      inSession += each.bytes
-      eventsInSession += each.events
-    }
-    for (const each of streams?.values() ?? []) {
-      if (inSession <= logSessionBytes && eventsInSession <= logSessionEvents) break
-      const [others, otherEvents] = [inSession - each.bytes, eventsInSession - each.events]
-      this.#shed(
-        each,
-        (b, e) => others + b > logSessionBytes || otherEvents + e > logSessionEvents,
-        oldest,
-        each === own && bytes > 0,
-      )
-      inSession = others + each.bytes
-      eventsInSession = otherEvents + each.events
-    }
-    if (this.#bytes + bytes <= logTotal) return
-    for (const each of largestFirst(this.all())) {
-      const others = this.#bytes + bytes - each.bytes
-      this.#shed(each, b => others + b > logTotal, oldest)
-      if (this.#bytes + bytes <= logTotal) return
-    }
-  }
-
-  /** Removes old events of a stream. `all`: including the newest, because a newer one is being written. */
-  #shed(own: OwnStream, tooMuch: (bytes: number, events: number) => boolean, oldest: number, all = false): void {
-    const before = own.bytes
-    for (const key of own.shed(tooMuch, oldest, all)) this.#doomed.push(key)
-    if (!own.left) this.#bytes -= before - own.bytes
-  }
-}
-
-/** Orders streams: those of the account with the most bytes first, within it those of its largest session. */
-function largestFirst(streams: Iterable<OwnStream>): readonly OwnStream[] {
-  const all = [...streams]
-  const sessions = new Tally<string>()
-  const accounts = new Tally<string>()
-  for (const { session, account, bytes } of all) {
-    sessions.add(session, bytes)
-    accounts.add(account, bytes)
-  }
-  return all.sort((a, b) => accounts.of(b.account) - accounts.of(a.account) || sessions.of(b.session) - sessions.of(a.session))
 }
 
 // The state of one stream that this process writes: events that wait, and the values of it on the store.
 
 /** One value on the store. */
-interface Written {
+interface Written extends LogPart {
   readonly key: string
-  readonly bytes: number
-  /** Number of events that begin in it. */
-  readonly events: number
-  /** The number of the last event in it. */
-  readonly last: number
-  /** When it was written. */
-  readonly at: number
 }
 
 /** What one commit writes of a stream. */
@@ -245,8 +198,8 @@ export class OwnStream {
   readonly session: string
   readonly id: string
   readonly facts: StreamFacts
-  /** The account that its bytes are charged to. */
-  readonly account: string
+  /** What of it is on the store. */
+  readonly log: BoundedLog<Written>
   /** The digest of its session, known from the first commit on. */
   key = ''
   /** How it ended; undefined while it is open. */
@@ -265,20 +218,16 @@ export class OwnStream {
   held = false
   /** When its record must be renewed, so that it does not expire. */
   dueAt = 0
-  /** Size of what is on the store. */
-  bytes = 0
-  events = 0
   /** Events that are not committed yet. */
   #waiting: LoggedEvent[] = []
   #waitingBytes = 0
-  #written: Written[] = []
   /** The number of the next value. */
   #ordinal = 0
 
-  constructor(session: string, id: string, facts: StreamFacts, account = `session ${session}`) {
-    this.session = session
-    this.account = account
-    this.id = id
+  constructor(log: BoundedLog<Written>, facts: StreamFacts) {
+    this.log = log
+    this.session = log.session.name
+    this.id = log.stream
     this.facts = facts
   }
 
@@ -309,29 +258,10 @@ export class OwnStream {
   }
 
   /** The plan is committed. True if nothing was added since. */
-  done({ added, bytes, events, through, over }: CommitPlan): boolean {
+  done({ added, through, over }: CommitPlan): boolean {
     this.#waiting = this.#waiting.filter(({ number }) => number > through)
     this.#waitingBytes = this.#waiting.reduce((sum, { frame }) => sum + byteLength(frame), 0)
-    this.#written.push(...added)
     this.#ordinal += added.length
-    this.bytes += bytes
-    this.events += events
     return this.#waiting.length === 0 && this.over === over
-  }
-
-  /**
-   * Forgets the oldest values while there are too many or they are too old; returns their keys. The newest event stays: it may
-   * be the answer.
-   */
-  shed(tooMuch: (bytes: number, events: number) => boolean, oldest: number, all = false): readonly string[] {
-    const newest = all ? undefined : this.#written.at(-1)?.last
-    let count = 0
-    for (const { last, at, bytes, events } of this.#written) {
-      if (last === newest || (at > oldest && !tooMuch(this.bytes, this.events))) break
-      this.bytes -= bytes
-      this.events -= events
-      count++
-    }
-    return this.#written.splice(0, count).map(({ key }) => key)
   }
 }

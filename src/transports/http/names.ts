@@ -4,11 +4,11 @@
  */
 import { clip } from '../../jsonrpc/limits.ts'
 
-/** The host names and origins that a server accepts besides loopback. */
+/** The host names and origins that a server accepts in addition to loopback. */
 export interface GuardNames {
-  /** Host names to answer to besides the loopback names: `api.example.com` (any port) or `api.example.com:8443`. `*`: any. */
+  /** Host names to accept: `api.example.com` (any port) or `api.example.com:8443`. `*`: any. Default: loopback names only. */
   readonly hosts?: readonly string[]
-  /** Web origins that may call and read answers (CORS): `https://app.example.com`. `*`: any. */
+  /** Origins of web pages that may call and read answers (CORS): `https://app.example.com`. `*`: any. Default: loopback origins only. */
   readonly origins?: readonly string[]
 }
 

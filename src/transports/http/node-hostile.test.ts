@@ -1,7 +1,7 @@
 /** Raw bytes against the node:http face: what no well-behaved client sends. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   afterTest,
   ask,
@@ -11,7 +11,8 @@ import {
   scriptedDoor,
   serve,
   signal,
-} from '../../../test/transports/scripted-door.ts'
+} from '../../../test/transports/scripted-acceptor.ts'
+import { until } from '../../../test/until.ts'
 import type { Lane } from '../../jsonrpc/connection.ts'
 import { nodeHttpHandler } from './node.ts'
 
@@ -103,7 +104,7 @@ describe('broken or hostile requests', () => {
     const socket = await rawSocket(port)
     socket.write(postText('{"n":1}').repeat(3))
     for (let at = 1; at <= 3; at++) {
-      await vi.waitFor(() => expect(waiting).toHaveLength(at))
+      await until(() => expect(waiting).toHaveLength(at))
       await new Promise(done => setImmediate(done))
       expect(waiting).toHaveLength(at)
       waiting[at - 1]?.send(`{"answer":${at}}`, { final: true })
@@ -122,7 +123,7 @@ describe('broken or hostile requests', () => {
     // All of it came in one go: by the next round it is read.
     await new Promise(done => setImmediate(done))
     first.send('{"first":1}', { final: true })
-    const said = await socket.until('wait on this connection')
+    const said = await socket.until('are queued on this connection')
     expect(said.match(/HTTP\/1\.1 200/g)).toHaveLength(101)
     expect(said).toMatch(/HTTP\/1\.1 503 .*retry-after: 1/is)
   })

@@ -5,20 +5,20 @@
 
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
+import type { Acceptor, Caller, Principal } from '../../jsonrpc/connection.ts'
 import { type Download, pathOf } from './document.ts'
 import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
-import type { StreamOutlet } from './event-writer.ts'
+import type { ResponseStream } from './event-writer.ts'
 import { HttpExchange } from './exchange.ts'
-import { cutWhenStalled, NodeOutlet, sendDownload } from './node-outlet.ts'
+import { cutWhenStalled, NodeResponseStream, sendDownload } from './node-response-stream.ts'
 import { notUtf8, type Refusal, tooLarge } from './refusal.ts'
 
 /** A node:http request handler. `parsedBody`: the body, if a framework has already read it. */
 export type NodeHttpHandler = (req: IncomingMessage, res: ServerResponse, parsedBody?: unknown) => void
 
 /** Serves Streamable HTTP in any framework based on node:http. */
-export function nodeHttpHandler(door: Door, options?: HttpOptions): NodeHttpHandler {
-  const endpoint = createEndpoint(door, options)
+export function nodeHttpHandler(acceptor: Acceptor, options?: HttpOptions): NodeHttpHandler {
+  const endpoint = createEndpoint(acceptor, options)
   const { authorizer, document, downloads } = endpoint
   const alone = authorizer === undefined && document === undefined && downloads === undefined
   return (req, res, parsedBody) => {
@@ -98,9 +98,9 @@ export class NodeExchange extends HttpExchange implements Caller, BodyTaker {
     }
   }
 
-  open(headers: string[]): StreamOutlet {
+  open(headers: string[]): ResponseStream {
     if (this.endpoint.streams.closing) headers.push('connection', 'close')
-    return new NodeOutlet(this.#res, headers, this.endpoint.limits.stallMs, this.tenant)
+    return new NodeResponseStream(this.#res, headers, this.endpoint.limits.stallMs, this.tenant)
   }
 
   onGone(fn: () => void): void {

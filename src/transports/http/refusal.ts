@@ -48,8 +48,12 @@ export function tooLarge(limit: number): Refusal {
 export const notUtf8: Refusal = {
   status: 400,
   code: parseError,
-  message: 'The body is not UTF-8. Send one JSON-RPC message as UTF-8 JSON text',
+  message: 'The body is not valid UTF-8. Send one JSON-RPC message as UTF-8 JSON text',
 }
 
 /** The refusal for a failure on our side. */
-export const failed: Refusal = { status: 500, code: internalError, message: 'The server failed while answering' }
+export const failed: Refusal = {
+  status: 500,
+  code: internalError,
+  message: 'Internal server error; the log of the server has the cause',
+}

@@ -1,6 +1,6 @@
 /** Streams that readers leave and come back to, over real sockets (rev B–D §1.2, "Resumability"). */
 import { describe, expect, it } from 'vitest'
-import { ask, getStream, postText, rawSocket, serve, signal } from '../../../test/transports/scripted-door.ts'
+import { ask, getStream, postText, rawSocket, serve, signal } from '../../../test/transports/scripted-acceptor.ts'
 import type { Lane } from '../../jsonrpc/connection.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { Streams } from './streams.ts'
@@ -247,7 +247,7 @@ describe('what is kept is let go', () => {
   })
 
   it('the oldest ended stream first, beyond the cap of a session', async () => {
-    const { port, lane } = await keeping(true, new Streams({ limits: { keptPerSession: 2 } }))
+    const { port, lane } = await keeping(true, new Streams({ limits: { resumablePerSession: 2 } }))
     const found: string[] = []
     for (let round = 0; round < 3; round++) {
       const posting = ask(port, { body: message })

@@ -7,7 +7,7 @@ import { entriesUnder, remove, type Store } from '../../stores/store.ts'
 import type { EventPosition } from './event.ts'
 import { followMs, foreignStream, pollStore, type RemoteStream } from './log-follower.ts'
 import { keys, pages, readRecord, sessionKey, Unpacker } from './log-records.ts'
-import { LogWriter, OwnStream, type StoreLogsOptions } from './log-writer.ts'
+import { LogWriter, type OwnStream, type StoreLogsOptions } from './log-writer.ts'
 import type { LoggedEvent, SharedLogs, StreamFacts } from './stream-log.ts'
 
 /** How long to look for an unknown event id: its stream may have started a moment ago in another process. */
@@ -26,7 +26,7 @@ class StoreLogs implements SharedLogs {
   readonly #writer: LogWriter
   readonly #ending = new AbortController()
   /** The watch is running. */
-  #heeding = false
+  #watching = false
   /** Number of checks for followers so far. */
   #looks = 0
   /** Called when a reader of one of our streams has moved to another process. */
@@ -38,18 +38,15 @@ class StoreLogs implements SharedLogs {
   }
 
   begin(session: string, stream: string, facts: StreamFacts, account?: string): void {
-    const own = new OwnStream(session, stream, facts, account)
-    const streams = this.#writer.sessions.get(session) ?? new Map<string, OwnStream>()
-    this.#writer.sessions.set(session, streams.set(stream, own))
-    this.#writer.touch(own)
-    if (!this.#heeding) this.#heed()
+    this.#writer.begin(session, stream, facts, account)
+    if (!this.#watching) this.#watchFollowers()
   }
 
   append(session: string, stream: string, event: LoggedEvent): void {
     const own = this.#own(session, stream)
     if (own === undefined) return
     const lost = own.append(event, this.#options.limits)
-    if (lost > 0) this.#options.failed(new Error(`${lost} events of a stream could not be kept: the store takes none`))
+    if (lost > 0) this.#options.failed(new Error(`${lost} events of a stream were not stored because the store is unavailable`))
     this.#writer.touch(own)
   }
 
@@ -93,14 +90,15 @@ class StoreLogs implements SharedLogs {
     await this.#writer.settled()
     const { store } = await this.#writer.open()
     const key = await sessionKey(session)
-    const doomed: string[] = []
+    const toDelete: string[] = []
     for (const prefix of [keys.records(key), keys.allChunks(key)])
-      for await (const entry of entriesUnder(store, prefix, pages)) doomed.push(entry.key)
-    this.#writer.doom(doomed)
+      for await (const entry of entriesUnder(store, prefix, pages)) toDelete.push(entry.key)
+    this.#writer.doom(toDelete)
   }
 
   sweep(): void {
     const now = this.#options.clock.now()
+    this.#writer.expire()
     for (const own of this.#writer.all()) if (own.over === undefined && own.dueAt > 0 && own.dueAt <= now) this.#writer.touch(own)
   }
 
@@ -167,14 +165,14 @@ class StoreLogs implements SharedLogs {
   }
 
   /** Watches which of our streams other processes follow. */
-  #heed(): void {
+  #watchFollowers(): void {
     const { clock, failed } = this.#options
     const { signal } = this.#ending
-    this.#heeding = true
+    this.#watching = true
     const again = (error: unknown): void => {
       if (signal.aborted) return
       failed(error)
-      clock.setTimeout(() => this.#heed(), againMs, true)
+      clock.setTimeout(() => this.#watchFollowers(), againMs, true)
     }
     this.#writer
       .open()

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Clock } from '../../core/clock.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { FetchOutlet } from './fetch.ts'
+import { FetchResponseStream } from './fetch.ts'
 import type { HttpLimits } from './limits.ts'
 import { Stream } from './stream.ts'
 import { MemoryStreamLogs, type StreamLogs } from './stream-log.ts'
@@ -36,9 +36,9 @@ function countedClock() {
 function open(limits: Partial<HttpLimits> = {}, logs?: StreamLogs) {
   const clock = countedClock()
   const streams = new Streams({ limits, clock, ...(logs && { logs }) })
-  const outlet = new FetchOutlet(streams.limits.stallMs, undefined, clock)
-  const stream = new Stream(streams, outlet, false)
-  const reader = outlet.body.getReader()
+  const output = new FetchResponseStream(streams.limits.stallMs, undefined, clock)
+  const stream = new Stream(streams, output, false)
+  const reader = output.body.getReader()
   const decoder = new TextDecoder()
   const read = async () => decoder.decode((await reader.read()).value)
   const readAll = async () => {
@@ -79,7 +79,7 @@ describe('a slow reader', () => {
     expect(closes).toBe(0)
     clock.advance(1)
     expect([closes, stream.closed, streams.waiting, streams.size]).toEqual([1, true, 0, 0])
-    await expect(reader.read()).rejects.toThrow('took nothing')
+    await expect(reader.read()).rejects.toThrow('stalled')
   })
 
   it('is given its time anew whenever it takes something', async () => {
@@ -168,17 +168,17 @@ describe('a silent stream', () => {
   it('gets its comment in time also among many, though not all at once', async () => {
     const { clock, streams } = open()
     const bodies = Array.from({ length: 50 }, () => {
-      const outlet = new FetchOutlet(1_000, undefined, clock)
-      const stream = new Stream(streams, outlet, false)
-      return { stream, outlet }
+      const output = new FetchResponseStream(1_000, undefined, clock)
+      const stream = new Stream(streams, output, false)
+      return { stream, output }
     })
     const comments = async () => {
       for (const { stream } of bodies) stream.end()
-      const texts = await Promise.all(bodies.map(({ outlet }) => new Response(outlet.body).text()))
+      const texts = await Promise.all(bodies.map(({ output }) => new Response(output.body).text()))
       return texts.map(text => text.split('keep-alive').length - 1)
     }
     clock.advance(9_000)
-    const early = bodies.filter(({ outlet }) => outlet.silence === 0).length
+    const early = bodies.filter(({ output }) => output.silence === 0).length
     expect([early > 0, early < 20]).toEqual([true, true])
     clock.advance(6_000)
     expect(new Set(await comments())).toEqual(new Set([1]))
@@ -186,7 +186,7 @@ describe('a silent stream', () => {
 
   it('shares one timer with all others, and none is left when they are gone', async () => {
     const { clock, stream, streams, readAll } = open()
-    for (let at = 0; at < 10; at++) new Stream(streams, new FetchOutlet(1_000, undefined, clock), true)
+    for (let at = 0; at < 10; at++) new Stream(streams, new FetchResponseStream(1_000, undefined, clock), true)
     expect(clock.running).toBe(1)
     streams.close()
     stream.send('{"last":1}', true)
@@ -223,15 +223,15 @@ describe('a log that takes its time', () => {
     stream.keep('s')
     for (let at = 0; at < 3; at++) stream.send(`{"n${at}":1}`, false)
     await reader.cancel()
-    const outlet = new FetchOutlet(1_000, undefined, clock)
+    const output = new FetchResponseStream(1_000, undefined, clock)
     const found = streams.find('s', `${stream.id}-1`)
-    found?.stream.resume(outlet, found.number)
+    found?.stream.resume(output, found.number)
     stream.send('{"n3":1}', false)
     await new Promise(setImmediate)
     stream.send('{"n4":1}', false)
     await new Promise(setImmediate)
     setImmediate(() => stream.send('{"n5":1}', true))
-    const text = await new Response(outlet.body).text()
+    const text = await new Response(output.body).text()
     expect(names(text)).toEqual(['n1', 'n2', 'n3', 'n4', 'n5'])
   })
 
@@ -246,12 +246,12 @@ describe('a log that takes its time', () => {
     const { clock, stream, reader } = open({}, logs)
     stream.keep('s')
     await reader.cancel()
-    const outlet = new FetchOutlet(1_000, undefined, clock)
-    stream.resume(outlet, 0)
+    const output = new FetchResponseStream(1_000, undefined, clock)
+    stream.resume(output, 0)
     await Promise.resolve()
     stream.send('{"n1":1}', false)
     setImmediate(() => setImmediate(() => setImmediate(() => stream.send('{"n2":1}', true))))
-    expect(names(await new Response(outlet.body).text())).toEqual(['n1', 'n2'])
+    expect(names(await new Response(output.body).text())).toEqual(['n1', 'n2'])
   })
 
   it('that fails is counted, and the reader who needs it is cut', async () => {
@@ -260,9 +260,9 @@ describe('a log that takes its time', () => {
     stream.keep('s')
     stream.send('{"a":1}', false)
     await reader.cancel()
-    const outlet = new FetchOutlet(1_000, undefined, clock)
-    stream.resume(outlet, 0)
-    await expect(new Response(outlet.body).text()).rejects.toThrow()
+    const output = new FetchResponseStream(1_000, undefined, clock)
+    stream.resume(output, 0)
+    await expect(new Response(output.body).text()).rejects.toThrow()
     expect([streams.unlogged, streams.size]).toEqual([1, 0])
     streams.forget('s')
     await new Promise(setImmediate)

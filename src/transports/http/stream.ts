@@ -4,7 +4,7 @@
  */
 import { isThenable } from '../../jsonrpc/message.ts'
 import { type EventPosition, eventId, eventText, mostPlaces, primingText, retryText } from './event.ts'
-import { EventStreamWriter, type StreamOutlet } from './event-writer.ts'
+import { EventStreamWriter, type ResponseStream } from './event-writer.ts'
 import type { RemoteStream } from './log-follower.ts'
 import type { LoggedEvent } from './stream-log.ts'
 import type { Streams } from './streams.ts'
@@ -36,12 +36,12 @@ export class Stream {
   #closers: (() => void)[] | undefined = undefined
   #onFree: (() => void)[] | undefined = undefined
 
-  constructor(table: Streams, outlet: StreamOutlet, listening: boolean) {
+  constructor(table: Streams, output: ResponseStream, listening: boolean) {
     this.#table = table
     this.id = table.nextId()
     this.listening = listening
-    this.account = outlet.tenant?.account
-    this.#reader = new EventStreamWriter(table, outlet, this)
+    this.account = output.tenant?.account
+    this.#reader = new EventStreamWriter(table, output, this)
   }
 
   get ended(): boolean {
@@ -176,11 +176,11 @@ export class Stream {
   }
 
   /** Attaches a reader that has seen the events up to `after`, in place of the current one. */
-  resume(outlet: StreamOutlet, after: number): void {
+  resume(output: ResponseStream, after: number): void {
     this.#detach()?.end()
     if (!this.#ended) this.#table.recall(this)
     this.#told = after
-    this.#reader = new EventStreamWriter(this.#table, outlet, this)
+    this.#reader = new EventStreamWriter(this.#table, output, this)
     this.#replay(this.#reader, after)
   }
 

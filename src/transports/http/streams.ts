@@ -6,7 +6,7 @@ import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import { Occupancy, shareText, Tally } from '../../core/occupancy.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import { type EventPosition, keepAliveText, parseEventId } from './event.ts'
-import type { StreamAccount, StreamOutlet } from './event-writer.ts'
+import type { ResponseStream, StreamAccount } from './event-writer.ts'
 import { type HttpLimits, httpLimits } from './limits.ts'
 import type { Refusal } from './refusal.ts'
 import type { Stream } from './stream.ts'
@@ -48,12 +48,12 @@ export class Streams {
   closing = false
   /** Events that could not be logged. */
   unlogged = 0
-  readonly #open = new Set<StreamOutlet>()
+  readonly #open = new Set<ResponseStream>()
   /** Open streams per tenant key. */
   readonly #tenants = new Tally<string>()
   readonly #places: Occupancy
   /** Resumable streams, by session and id. */
-  readonly #kept = new Map<string, Map<string, Stream>>()
+  readonly #stored = new Map<string, Map<string, Stream>>()
   /** Resumable streams that ended or lost their reader, oldest first. */
   readonly #retired = new Set<Stream>()
   readonly #idPrefix: string
@@ -65,10 +65,9 @@ export class Streams {
     this.#places = new Occupancy(this.limits.streams)
     this.clock = options.clock ?? realClock
     this.priming = options.priming ?? true
-    const { logEvents: events, logBytes: bytes, logTotal: totalBytes, retainMs: ageMs } = this.limits
     this.shared = options.shared?.(this.limits)
-    this.shared?.onFollowed((session, stream) => this.#kept.get(session)?.get(stream)?.letGo())
-    this.logs = this.shared ?? options.logs ?? new MemoryStreamLogs({ events, bytes, totalBytes, ageMs, now: this.clock.now })
+    this.shared?.onFollowed((session, stream) => this.#stored.get(session)?.get(stream)?.letGo())
+    this.logs = this.shared ?? options.logs ?? new MemoryStreamLogs(this.limits, this.clock.now)
     this.#idPrefix = options.idPrefix ?? randomText(6)
   }
 
@@ -94,36 +93,36 @@ export class Streams {
   }
 
   /** Counts a stream that was opened. */
-  enter(outlet: StreamOutlet): void {
-    this.#open.add(outlet)
-    this.#count(outlet, 1)
+  enter(output: ResponseStream): void {
+    this.#open.add(output)
+    this.#count(output, 1)
     this.#wake()
   }
 
   /** Counts a stream that was closed. */
-  leave(outlet: StreamOutlet): void {
-    if (this.#open.delete(outlet)) this.#count(outlet, -1)
+  leave(output: ResponseStream): void {
+    if (this.#open.delete(output)) this.#count(output, -1)
   }
 
-  #count({ tenant }: StreamOutlet, by: 1 | -1): void {
+  #count({ tenant }: ResponseStream, by: 1 | -1): void {
     if (tenant === undefined) return
     this.#tenants.add(tenant.key, by)
     if (by === 1) this.#places.enter(tenant.account)
     else this.#places.leave(tenant.account)
   }
 
-  /** Makes a stream resumable in its session. Beyond `keptPerSession` the oldest ended one is discarded. */
+  /** Makes a stream resumable in its session. Beyond `resumablePerSession` the oldest ended one is discarded. */
   keep(session: string, stream: Stream, will?: string): void {
     const facts = { listening: stream.listening, ...(will === undefined ? {} : { will }) }
     this.shared?.begin(session, stream.id, facts, stream.account)
-    let streams = this.#kept.get(session)
+    let streams = this.#stored.get(session)
     if (streams === undefined) {
       streams = new Map()
-      this.#kept.set(session, streams)
+      this.#stored.set(session, streams)
     }
     streams.set(stream.id, stream)
     this.#wake()
-    if (streams.size <= this.limits.keptPerSession) return
+    if (streams.size <= this.limits.resumablePerSession) return
     for (const old of streams.values()) {
       if (!old.ended) continue
       this.#drop(old)
@@ -133,7 +132,7 @@ export class Streams {
 
   /** The resumable stream of an event id, the number of that event, and the position in streams of other processes. */
   find(session: string, eventId: string): { stream: Stream; number: number; others: readonly EventPosition[] } | undefined {
-    const streams = this.#kept.get(session)
+    const streams = this.#stored.get(session)
     const places = streams === undefined ? [] : parseEventId(eventId)
     const own = places.find(place => streams?.has(place.stream))
     const stream = own && streams?.get(own.stream)
@@ -175,33 +174,33 @@ export class Streams {
   /** A session has ended: its streams end and cannot be replayed here. `forAll`: nor in any other process. */
   forget(session: string, forAll = false): void {
     this.#settle(this.logs.dropSession(session, forAll))
-    for (const stream of this.#kept.get(session)?.values() ?? []) {
+    for (const stream of this.#stored.get(session)?.values() ?? []) {
       stream.end()
       this.#retired.delete(stream)
       stream.session = undefined
     }
-    this.#kept.delete(session)
+    this.#stored.delete(session)
   }
 
   /** The server shuts down: streams without a pending answer end now, the others when they are answered. */
   close(): void {
     this.closing = true
-    for (const outlet of this.#open) if (outlet.owner?.listening === true) outlet.end()
+    for (const output of this.#open) if (output.owner?.listening === true) output.end()
   }
 
   /** One timer tick: keep-alive comments, expired tokens, and streams that were retained long enough. */
   #sweep(): void {
     let left = Math.ceil(this.#open.size / spreadOver)
     const expired = this.clock.now() - this.limits.expiredMs
-    for (const outlet of this.#open) {
-      const { tenant } = outlet
+    for (const output of this.#open) {
+      const { tenant } = output
       if (tenant?.expiresAt !== undefined && tenant.expiresAt <= expired) {
-        outlet.end()
+        output.end()
         continue
       }
-      this.#recheck(outlet)
-      if (++outlet.silence < dueAfter || left === 0 || outlet.blocked) continue
-      outlet.write(keepAliveText)
+      this.#recheck(output)
+      if (++output.silence < dueAfter || left === 0 || output.blocked) continue
+      output.write(keepAliveText)
       left--
     }
     const oldest = this.clock.now() - this.limits.retainMs
@@ -212,26 +211,26 @@ export class Streams {
     }
     this.logs.sweep?.()
     this.#sweeping = undefined
-    if (this.#open.size > 0 || this.#kept.size > 0) this.#wake()
+    if (this.#open.size > 0 || this.#stored.size > 0) this.#wake()
   }
 
   /** Ends a stream whose token was revoked. A check that fails counts as valid. */
-  #recheck(outlet: StreamOutlet): void {
-    const holds = outlet.tenant?.holds?.()
+  #recheck(output: ResponseStream): void {
+    const holds = output.tenant?.holds?.()
     if (isThenable(holds))
       holds.then(
-        good => good || outlet.end(),
+        good => good || output.end(),
         () => {},
       )
-    else if (holds === false) outlet.end()
+    else if (holds === false) output.end()
   }
 
   #drop(stream: Stream): void {
     this.#retired.delete(stream)
     if (stream.session === undefined) return
-    const streams = this.#kept.get(stream.session)
+    const streams = this.#stored.get(stream.session)
     streams?.delete(stream.id)
-    if (streams?.size === 0) this.#kept.delete(stream.session)
+    if (streams?.size === 0) this.#stored.delete(stream.session)
     this.#settle(this.logs.drop(stream.session, stream.id))
     stream.abandon()
   }

@@ -19,7 +19,7 @@ export function boundedBody({ to, maxBytes, signal, idleMs }: Hop, { read, stop,
   let size = 0
   const next = async (): Promise<Chunk | undefined> => {
     const late = Promise.withResolvers<never>()
-    const pause = `${displayUrl(to.url)} paused for more than ${idleMs} ms and was given up`
+    const pause = `${displayUrl(to.url)} sent nothing for more than ${idleMs} ms; the request was cancelled`
     const timer = idleMs && setTimeout(() => late.reject(new OutboundError('limit', pause)), idleMs)
     try {
       return await Promise.race([read(), late.promise])
@@ -51,5 +51,5 @@ export function boundedBody({ to, maxBytes, signal, idleMs }: Hop, { read, stop,
 
 /** The error for an answer beyond the limit. */
 export function answerTooLarge(to: Destination, maxBytes: number): OutboundError {
-  return new OutboundError('limit', `The answer of ${displayUrl(to.url)} is larger than ${maxBytes} bytes and was cut off`)
+  return new OutboundError('limit', `The response of ${displayUrl(to.url)} is larger than ${maxBytes} bytes (the limit)`)
 }

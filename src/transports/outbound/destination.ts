@@ -44,20 +44,21 @@ const namePattern = /^(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a
 export function readDestination(given: string | URL, allowLoopback: boolean): Destination {
   const url = parse(given)
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
-    throw refusedAddress(url, 'only https is spoken; give an https address')
+    throw refusedAddress(url, 'only https is allowed; give an https address')
   if (url.username !== '' || url.password !== '')
-    throw refusedAddress(url, 'it carries a user name or password; leave out what stands before the @')
+    throw refusedAddress(url, 'it contains a user name or password; remove the part before the @')
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  if (host.endsWith('.')) throw refusedAddress(url, 'its name ends with a dot; leave that out')
+  if (host.endsWith('.')) throw refusedAddress(url, 'its host name ends with a dot; remove the dot')
   const own = isOwnName(host) || isLoopback(host)
   if (own && !allowLoopback)
-    throw refusedAddress(url, 'it leads to this machine itself; set loopback: true if that is meant, for development')
+    throw refusedAddress(url, 'it is an address of this machine; set loopback: true to allow that for development')
   const secure = url.protocol === 'https:'
-  if (!secure && !own) throw refusedAddress(url, 'it is plain http; only https is spoken to other machines')
+  if (!secure && !own) throw refusedAddress(url, 'it is plain http; only https is allowed to other machines')
   if (!host.includes(':') && !namePattern.test(host))
-    throw refusedAddress(url, 'its name is none that DNS has; check its spelling')
+    throw refusedAddress(url, 'its host name is not a valid DNS name; check the spelling')
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
-  if (badPorts.has(port)) throw refusedAddress(url, `port ${port} belongs to another protocol; use 443 or a port of your own`)
+  if (badPorts.has(port))
+    throw refusedAddress(url, `port ${port} is reserved for another protocol; use 443 or an unreserved port`)
   const literal = host.includes(':') || /^[\d.]+$/.test(host)
   return { url, secure, host, literal, port, loopback: own }
 }
@@ -85,7 +86,7 @@ function parse(given: string | URL): URL {
     return new URL(text)
   } catch {
     // The text is not repeated: without parsing it, nobody knows which part of it is a secret.
-    throw new OutboundError('refused', 'An address is refused: it is no URL; give a whole one, https://…')
+    throw new OutboundError('refused', 'An address is refused: it is not a valid URL; give a complete one, https://…')
   }
 }
 
@@ -124,7 +125,7 @@ export function readRanges(list: readonly string[]): Ranges {
   return list.map(text => {
     const whole = ipaddr.isValid(text) ? `${text}/${ipaddr.parse(text).kind() === 'ipv4' ? 32 : 128}` : text
     if (!ipaddr.isValidCIDR(whole))
-      throw new TypeError(`allow: "${text}" is no range of addresses; write 10.1.0.0/16, fd00:1::/32 or one address`)
+      throw new TypeError(`allow: "${text}" is not a range of addresses; write 10.1.0.0/16, fd00:1::/32 or one address`)
     return ipaddr.parseCIDR(whole)
   })
 }
@@ -138,14 +139,14 @@ function faultOf6(address: ipaddr.IPv6): string | undefined {
 
 /** Clearer words for the range names of the library. */
 const words = new Map([
-  ['unspecified', 'this host itself'],
+  ['unspecified', 'an address of this host'],
   ['linkLocal', 'link-local'],
   ['uniqueLocal', 'private'],
-  ['carrierGradeNat', 'shared by a carrier'],
+  ['carrierGradeNat', 'shared by a carrier (CGNAT)'],
   ['deprecatedSiteLocal', 'private'],
-  ['ipv4Mapped', 'an IPv4 address in disguise'],
-  ['rfc6145', 'an IPv4 address in disguise'],
-  ['rfc6052', 'an IPv4 address in disguise'],
+  ['ipv4Mapped', 'an embedded IPv4 address'],
+  ['rfc6145', 'an embedded IPv4 address'],
+  ['rfc6052', 'an embedded IPv4 address'],
   ['6to4', 'a tunnel to an IPv4 address'],
   ['teredo', 'a tunnel to an IPv4 address'],
 ])
@@ -160,7 +161,7 @@ export function judgeDestination(
   try {
     const to = readDestination(url, loopback)
     const fault = to.literal && !to.loopback ? addressFault(to.host, readRanges(allow)) : undefined
-    return fault === undefined ? to : refusedAddress(to.url, `it is ${fault}; only public addresses are spoken to`)
+    return fault === undefined ? to : refusedAddress(to.url, `it is ${fault}; only public addresses are allowed`)
   } catch (error) {
     if (error instanceof OutboundError) return error
     throw error

@@ -119,7 +119,7 @@ describe('a redirect', () => {
     const { url } = await publicServer((_, response) =>
       response.writeHead(307, { location: `https://127.0.0.1:${trap.port}/` }).end(),
     )
-    expect((await failure(guard({ loopback: true })(url))).message).toContain('this machine itself')
+    expect((await failure(guard({ loopback: true })(url))).message).toContain('an address of this machine')
     expect(trap.hits).toBe(0)
   })
 
@@ -153,7 +153,7 @@ describe('a redirect', () => {
     const { url } = await publicServer((_, response) => response.writeHead(302, { location: 'http://127.0.0.1/' }).end('x'))
     const response = await guard()(url, { redirect: 'manual', method: 'POST' })
     expect([response.status, response.headers.get('location'), response.url]).toEqual([302, 'http://127.0.0.1/', url])
-    expect((await failure(guard()(url, { redirect: 'error' }))).message).toContain('none was wanted')
+    expect((await failure(guard()(url, { redirect: 'error' }))).message).toContain('redirects are disabled')
   })
 
   it('of a POST is refused, for its body was meant for another', async () => {
@@ -266,7 +266,7 @@ describe('a caller', () => {
   })
 
   it('is told at once of a range that is none', () => {
-    expect(() => createOutbound({ allow: ['10.0.0.0/33'] })).toThrow('is no range of addresses')
+    expect(() => createOutbound({ allow: ['10.0.0.0/33'] })).toThrow('is not a range of addresses')
   })
 })
 

@@ -18,7 +18,7 @@ const bodiless = new Set([204, 205, 304])
  */
 function responseOf({ status, headers, body }: Answer, url: URL, redirected: boolean): Response {
   if (status < 200 || status > 599)
-    throw new OutboundError('failed', `${displayUrl(url)} answered with status ${status}, which HTTP does not have`)
+    throw new OutboundError('failed', `${displayUrl(url)} sent status ${status}, which is not an HTTP status`)
   // Cookies are neither stored nor exposed.
   headers.delete('set-cookie')
   const response = new Response(bodiless.has(status) ? null : body, { status, headers })
@@ -26,28 +26,28 @@ function responseOf({ status, headers, body }: Answer, url: URL, redirected: boo
   return response
 }
 
-/** The options of outbound requests. */
+/** Options of requests to foreign addresses. */
 export interface OutboundOptions {
-  /** Allow http and https to this machine (127.0.0.0/8, ::1, localhost), for development. Default false. */
+  /** Whether http and https to this machine are allowed, for development. Default false. */
   readonly loopback?: boolean
-  /** Special ranges that are allowed all the same, such as a company network: `10.1.0.0/16`. Default: none. */
+  /** Private or special address ranges that are allowed nevertheless, for example `10.1.0.0/16`. Default: none. */
   readonly allow?: readonly string[]
-  /** For the whole request: name resolution, all redirects and the body. Default 5 s. */
+  /** The timeout of a request, including name resolution, redirects and the body. Default 5 s. */
   readonly timeout?: Duration
-  /** The largest body of an answer. Default 64 KiB. */
+  /** The most bytes of a response body. Default 64 KiB. */
   readonly maxBytes?: number
   /**
-   * Return bodies as streams. `timeout` then applies to the head of the answer, and to each pause within the body. Default
-   * false.
+   * Whether bodies are returned as streams. `timeout` then applies to the response headers, and to each pause in the body.
+   * Default false.
    */
   readonly stream?: boolean
-  /** Default 3. */
+  /** The most redirects. Default 3. */
   readonly maxRedirects?: number
-  /** Additional certificate authorities, in PEM. */
+  /** Additional certificate authorities, in PEM. Default: none. */
   readonly ca?: string
   /** Resolves names to addresses. Default: the resolver of the operating system. */
   readonly resolve?: Resolve
-  /** Timers, for tests. Default: the real clock. */
+  /** For tests: timers. Default: the real clock. */
   readonly clock?: Clock
 }
 
@@ -91,7 +91,7 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
     request.signal?.throwIfAborted()
     const late = new AbortController()
     const cancel = clock.setTimeout(
-      () => late.abort(new OutboundError('limit', `An answer took longer than ${timeoutMs} ms and was given up`)),
+      () => late.abort(new OutboundError('limit', `The response took longer than ${timeoutMs} ms; the request was cancelled`)),
       timeoutMs,
     )
     const signal = request.signal === undefined ? late.signal : AbortSignal.any([late.signal, request.signal])
@@ -116,18 +116,14 @@ function redirectOf({ status, headers }: Answer): string | undefined {
 
 /** Checks a redirect like any other address. It must not lead from https to http, nor from another machine to this one. */
 function follow(location: string, from: Destination, draft: Draft, loopback: boolean): Destination {
-  if (draft.redirect === 'error') throw refusedAddress(from.url, 'it answers with a redirect, and none was wanted')
+  if (draft.redirect === 'error') throw refusedAddress(from.url, 'it redirects, and redirects are disabled for this request')
   if (draft.method !== 'GET' && draft.method !== 'HEAD')
-    throw refusedAddress(
-      from.url,
-      `it answers ${draft.method} with a redirect, which only GET and HEAD follow; give the final address`,
-    )
-  if (!URL.canParse(location, from.url)) throw refusedAddress(from.url, 'it redirects to what is no URL')
+    throw refusedAddress(from.url, `it redirects ${draft.method}, but only GET and HEAD follow redirects; give the final address`)
+  if (!URL.canParse(location, from.url)) throw refusedAddress(from.url, 'it redirects to an address that is not a valid URL')
   const to = readDestination(new URL(location, from.url), loopback)
-  if (from.secure && !to.secure)
-    throw refusedAddress(to.url, `${displayUrl(from.url)} redirects to it from https, which plain http may not follow`)
+  if (from.secure && !to.secure) throw refusedAddress(to.url, `${displayUrl(from.url)} redirects from https to plain http`)
   if (to.loopback && !from.loopback)
-    throw refusedAddress(to.url, 'another machine redirects to it, and it is this machine itself')
+    throw refusedAddress(to.url, 'another machine redirects to it, and it is an address of this machine')
   return to
 }
 
@@ -156,10 +152,10 @@ function draftOf({ method = 'GET', headers, body, redirect = 'follow' }: Outboun
   const list = new Headers(headers)
   for (const name of list.keys())
     if (own.test(name))
-      throw new OutboundError('refused', `The header ${clip(name)} is refused: it is set here alone; leave it out`)
+      throw new OutboundError('refused', `The header ${clip(name)} is refused: it is set automatically; remove it`)
   const bytes = body === undefined || body === null ? undefined : bytesOf(body, list)
   if (bytes !== undefined && (verb === 'GET' || verb === 'HEAD'))
-    throw new OutboundError('refused', `A ${verb} with a body is refused: leave the body out, or use POST`)
+    throw new OutboundError('refused', `A ${verb} with a body is refused: remove the body, or use POST`)
   return { method: verb, headers: list, body: bytes, redirect }
 }
 

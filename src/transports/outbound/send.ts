@@ -46,7 +46,7 @@ export function sendOnce(hop: Hop): Promise<Answer> {
   const { to, signal, body } = hop
   signal.throwIfAborted()
   const request = open(hop)
-  const thrift = hop.idleMs === undefined ? undefined : new Thrift(request)
+  const bufferReleaser = hop.idleMs === undefined ? undefined : new BufferReleaser(request)
   const stop = (): void => void request.destroy()
   const settle = <T>(give: (value: T) => void) => {
     return (value: T): void => {
@@ -71,7 +71,7 @@ export function sendOnce(hop: Hop): Promise<Answer> {
   })
   request.on('response', response => {
     answered = true
-    read(response, hop, thrift).then(give, error => (error instanceof OutboundError ? fail(error) : lost(error)))
+    read(response, hop, bufferReleaser).then(give, error => (error instanceof OutboundError ? fail(error) : lost(error)))
   })
   request.end(body)
   return promise
@@ -114,7 +114,7 @@ function own(to: Destination, body: Uint8Array | undefined): Record<string, stri
 }
 
 /** Reads the head, checks it, and reads or wraps the body. */
-async function read(response: http.IncomingMessage, hop: Hop, thrift: Thrift | undefined): Promise<Answer> {
+async function read(response: http.IncomingMessage, hop: Hop, bufferReleaser: BufferReleaser | undefined): Promise<Answer> {
   const { to, method, maxBytes } = hop
   const headers = new Headers()
   for (let at = 0; at + 1 < response.rawHeaders.length; at += 2)
@@ -123,11 +123,11 @@ async function read(response: http.IncomingMessage, hop: Hop, thrift: Thrift | u
   if (encoding !== null && encoding.toLowerCase() !== 'identity')
     throw new OutboundError(
       'failed',
-      `The answer of ${displayUrl(to.url)} is compressed (${clip(encoding)}) though identity was asked for; turn that off there`,
+      `The response of ${displayUrl(to.url)} is compressed (${clip(encoding)}) although the request accepts only identity; disable compression there`,
     )
   if (method !== 'HEAD' && Number(headers.get('content-length') ?? 0) > maxBytes) throw answerTooLarge(to, maxBytes)
-  if (thrift !== undefined) {
-    const source = { read: oneByOne(response, thrift), stop: () => void response.destroy(), failure }
+  if (bufferReleaser !== undefined) {
+    const source = { read: oneByOne(response, bufferReleaser), stop: () => void response.destroy(), failure }
     return { status: response.statusCode ?? 0, headers, body: boundedBody(hop, source) }
   }
   const chunks: Buffer[] = []
@@ -142,8 +142,8 @@ async function read(response: http.IncomingMessage, hop: Hop, thrift: Thrift | u
 
 function failure(to: Destination, cause: unknown): OutboundError {
   const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
-  const why = code ?? (cause instanceof Error ? cause.message : 'the connection ended without an answer')
-  return new OutboundError('failed', `${displayUrl(to.url)} gave no answer: ${clip(why)}`, cause)
+  const why = code ?? (cause instanceof Error ? cause.message : 'the connection ended without a response')
+  return new OutboundError('failed', `${displayUrl(to.url)} did not respond: ${clip(why)}`, cause)
 }
 
 // The body of an answer, chunk by chunk, with no more memory than the chunk being read.
@@ -154,7 +154,7 @@ type Chunk = Buffer<ArrayBuffer>
  * Each call returns the next chunk as the parser produced it; undefined at the end. Iterating over the response would join
  * chunks that arrived meanwhile, and use twice the memory.
  */
-function oneByOne(response: http.IncomingMessage, thrift: Thrift): () => Promise<Chunk | undefined> {
+function oneByOne(response: http.IncomingMessage, bufferReleaser: BufferReleaser): () => Promise<Chunk | undefined> {
   let over: { readonly error?: unknown } | undefined
   let waiting: PromiseWithResolvers<Chunk | undefined> | undefined
   const end = (error?: unknown): void => {
@@ -165,12 +165,12 @@ function oneByOne(response: http.IncomingMessage, thrift: Thrift): () => Promise
   response.pause()
   response.on('data', (chunk: Chunk) => {
     response.pause()
-    thrift.parsed(chunk)
+    bufferReleaser.parsed(chunk)
     waiting?.resolve(chunk)
   })
   response.on('end', () => end())
   response.on('error', end)
-  response.on('close', () => end(new Error('the connection ended within its answer')))
+  response.on('close', () => end(new Error('the connection ended during the response')))
   return async () => {
     if (over?.error !== undefined) throw over.error
     if (over !== undefined) return undefined
@@ -188,7 +188,7 @@ const remembered = 16
  * collection: as much memory again as the content. A buffer is freed once it is parsed, after the first chunk has shown that
  * chunks are copies.
  */
-class Thrift {
+class BufferReleaser {
   #reads: unknown[] = []
   #copied: boolean | undefined
 
@@ -237,8 +237,8 @@ export async function addressesOf(to: Destination, resolve: Resolve | undefined,
   for (const address of addresses) {
     const fault = addressFault(address, allowed)
     if (fault === undefined) continue
-    const where = to.literal ? 'it' : `${clip(address)}, to which its name leads,`
-    throw refusedAddress(to.url, `${where} is ${fault}; only public addresses are spoken to`)
+    const where = to.literal ? 'it' : `${clip(address)}, to which its host name resolves,`
+    throw refusedAddress(to.url, `${where} is ${fault}; only public addresses are allowed`)
   }
   return addresses
 }
@@ -248,11 +248,11 @@ async function ask(to: Destination, resolve: Resolve): Promise<readonly string[]
   try {
     found = await resolve(to.host)
   } catch (cause) {
-    throw new OutboundError('failed', `The name of ${displayUrl(to.url)} cannot be resolved; check its spelling`, cause)
+    throw new OutboundError('failed', `The host name of ${displayUrl(to.url)} cannot be resolved; check the spelling`, cause)
   }
   if (found.length === 0)
-    throw new OutboundError('failed', `The name of ${displayUrl(to.url)} has no address; check its spelling`)
+    throw new OutboundError('failed', `The host name of ${displayUrl(to.url)} has no address; check the spelling`)
   if (found.length > addressCount)
-    throw refusedAddress(to.url, `its name has ${found.length} addresses; the limit is ${addressCount}`)
+    throw refusedAddress(to.url, `its host name has ${found.length} addresses; the limit is ${addressCount}`)
   return found
 }

@@ -12,13 +12,17 @@ import type { Answer, Hop, Resolve } from './send.ts'
 /** Sends one request. Rejects with the reason of the signal if that aborts. */
 export async function sendOnce(hop: Hop): Promise<Answer> {
   const { to, signal, idleMs } = hop
-  if (hop.ca !== undefined) throw new OutboundError('refused', 'The option ca is for Node: this platform trusts whom it trusts')
+  if (hop.ca !== undefined)
+    throw new OutboundError('refused', 'The option ca works only on Node; this platform uses its own certificate authorities')
   const over = new AbortController()
   const response = await fetch(to.url, initOf(hop, AbortSignal.any([signal, over.signal]))).catch((cause: unknown) => {
     throw signal.aborted ? signal.reason : failure(to, cause)
   })
   if (response.type === 'opaqueredirect')
-    throw new OutboundError('failed', `${displayUrl(to.url)} redirects, and a page is not told where to; give the final address`)
+    throw new OutboundError(
+      'failed',
+      `${displayUrl(to.url)} redirects, and browsers do not reveal the target; give the final address`,
+    )
   const headers = new Headers(response.headers)
   // The platform has already decompressed the body; with these headers, libraries would do it again.
   for (const name of ['content-encoding', 'content-length']) headers.delete(name)
@@ -49,8 +53,8 @@ function initOf({ method, headers, body }: Hop, signal: AbortSignal): RequestIni
 
 /** The error for a request without an answer. */
 function failure(to: Destination, cause: unknown): OutboundError {
-  const why = cause instanceof Error ? cause.message : 'the connection ended without an answer'
-  return new OutboundError('failed', `${displayUrl(to.url)} gave no answer: ${clip(why)}`, cause)
+  const why = cause instanceof Error ? cause.message : 'the connection ended without a response'
+  return new OutboundError('failed', `${displayUrl(to.url)} did not respond: ${clip(why)}`, cause)
 }
 
 // The platform resolves names itself and does not reveal the address, so an address can only be refused by how it is written.
@@ -65,11 +69,11 @@ const inside = /^[^.]+$|\.(local|internal|home\.arpa|lan|corp|home|test|invalid|
 export async function addressesOf(to: Destination, resolve: Resolve | undefined, allowed: Ranges): Promise<readonly string[]> {
   if (to.loopback) return []
   if (!to.literal && inside.test(to.host))
-    throw refusedAddress(to.url, 'its name is no public one; only public addresses are spoken to')
+    throw refusedAddress(to.url, 'its host name is not public; only public addresses are allowed')
   const addresses = to.literal ? [to.host] : await resolve?.(to.host)
   for (const address of addresses ?? []) {
     const fault = addressFault(address, allowed)
-    if (fault !== undefined) throw refusedAddress(to.url, `it is ${fault}; only public addresses are spoken to`)
+    if (fault !== undefined) throw refusedAddress(to.url, `it is ${fault}; only public addresses are allowed`)
   }
   return []
 }

@@ -1,5 +1,5 @@
 import { type ConnectedEnds, connectionContract } from '../../../test/transports/contract.ts'
-import { serve } from '../../../test/transports/scripted-door.ts'
+import { serve } from '../../../test/transports/scripted-acceptor.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { sseClientConnection } from './client.ts'
 

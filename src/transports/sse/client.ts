@@ -169,7 +169,7 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
   #deliver(frame: string, { headers, signal }: Outgoing): Promise<void> {
     if (this.#ended !== undefined) throw this.#ended
     if (signal?.aborted)
-      throw new ConnectionError('aborted', 'The request was given up before it was sent', { cause: signal.reason })
+      throw new ConnectionError('aborted', 'The request was cancelled before it was sent', { cause: signal.reason })
     const post: Outgoing = { ...(headers === undefined ? {} : { headers }), ...(signal === undefined ? {} : { signal }) }
     return new Promise((resolve, reject) => new HttpClientExchange(this, post, resolve, reject).post(frame))
   }
@@ -189,7 +189,7 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
       this.#end(
         new ConnectionError(
           'protocol',
-          `The server asks to post to ${clip(address)}, which is not at ${this.#url.origin}; only the same origin is trusted`,
+          `The server names ${clip(address)} as its message endpoint, which is not at ${this.#url.origin}; only the same origin is trusted`,
         ),
       )
       return
@@ -220,6 +220,6 @@ function closed(): ConnectionError {
 function noEndpoint(when: string): ConnectionError {
   return new ConnectionError(
     'protocol',
-    `The server named no address to post to ${when}; the stream of this transport must begin with an endpoint event`,
+    `The server named no message endpoint ${when}; the stream of this transport must begin with an endpoint event`,
   )
 }

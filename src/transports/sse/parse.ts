@@ -199,7 +199,7 @@ export class ByteBuffer {
       this.#pieces.push(piece)
       return
     }
-    if (this.#used + piece.length > this.#block.length) this.#makeRoom(piece.length)
+    if (this.#used + piece.length > this.#block.length) this.#freeCapacity(piece.length)
     this.#block.set(piece, this.#used)
     this.#used += piece.length
   }
@@ -215,7 +215,7 @@ export class ByteBuffer {
   }
 
   /** The block doubles up to its full size; then a new one is started. */
-  #makeRoom(length: number): void {
+  #freeCapacity(length: number): void {
     if (this.#block.length === blockBytes) this.#seal()
     const block = new Uint8Array(Math.min(blockBytes, Math.max(2 * (this.#used + length), 1024)))
     block.set(this.#block.subarray(0, this.#used))
@@ -241,7 +241,9 @@ export function decodeUtf8(bytes: Uint8Array): string {
   try {
     return strict.decode(bytes)
   } catch (cause) {
-    throw new ConnectionError('protocol', 'The server sent bytes that are not UTF-8; messages must be UTF-8 text', { cause })
+    throw new ConnectionError('protocol', 'The server sent bytes that are not valid UTF-8; messages must be UTF-8 text', {
+      cause,
+    })
   }
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { hear } from '../../../test/transports/contract.ts'
-import { ask, jsonHeaders, rawSocket, serve, signal } from '../../../test/transports/scripted-door.ts'
+import { ask, jsonHeaders, rawSocket, serve, signal } from '../../../test/transports/scripted-acceptor.ts'
 import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
 import type { ListenOptions } from '../http/listening.ts'
 

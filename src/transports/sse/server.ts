@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
-import type { Endpoint, HttpDoor } from '../http/endpoint.ts'
+import type { Endpoint, HttpAcceptor } from '../http/endpoint.ts'
 import { endpointText } from '../http/event.ts'
 import type { HttpLane } from '../http/lane.ts'
 import { NodeExchange, type NodeHttpHandler } from '../http/node.ts'
@@ -32,7 +32,7 @@ export function ssePair(shared: Endpoint, messagePath: string): SsePair {
     const session = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString('hex')
     const connection = new SseConnection(caller, lane, `${messagePath}?session=${session}`, () => connections.delete(session))
     connections.set(session, connection)
-    shared.door.accept(connection)
+    shared.acceptor.accept(connection)
   }
 
   /** Answers for the connection of another principal as if it did not exist, so that ids cannot be probed. */
@@ -46,15 +46,15 @@ export function ssePair(shared: Endpoint, messagePath: string): SsePair {
     }
   }
 
-  const opening: Endpoint = { ...endpoint, door: { ...noDoor(getOnly), listen } }
+  const opening: Endpoint = { ...endpoint, acceptor: { ...refusingAcceptor(getOnly), listen } }
   return {
     open: (req, res, parsedBody) => new NodeExchange(opening, req, res, parsedBody).begin(),
     post: (req, res, parsedBody) => {
-      const door: HttpDoor = {
-        ...noDoor(postOnly),
+      const acceptor: HttpAcceptor = {
+        ...refusingAcceptor(postOnly),
         deliver: (text, caller, reply) => deliver(sessionOf(req), text, caller, reply),
       }
-      new NodeExchange({ ...endpoint, door }, req, res, parsedBody).begin()
+      new NodeExchange({ ...endpoint, acceptor }, req, res, parsedBody).begin()
     },
   }
 }
@@ -117,7 +117,7 @@ class SseConnection implements Connection {
 }
 
 /** A door that refuses every request; callers override the one method that they serve. */
-function noDoor(refusal: Refusal): HttpDoor {
+function refusingAcceptor(refusal: Refusal): HttpAcceptor {
   return {
     deliver: (_text, _caller, reply) => reply.refuse(refusal),
     listen: (_caller, lane) => lane.refuse(refusal),
@@ -128,15 +128,15 @@ function noDoor(refusal: Refusal): HttpDoor {
 
 const getOnly: Refusal = {
   status: 405,
-  message: 'Open this address by GET; its first event says where to post messages',
+  message: 'Open this address with GET; the first event names the address for messages',
   headers: { allow: 'GET' },
 }
 
-const postOnly: Refusal = { status: 405, message: 'Messages are posted to this address', headers: { allow: 'POST' } }
+const postOnly: Refusal = { status: 405, message: 'Send messages to this address with POST', headers: { allow: 'POST' } }
 
 const unknownSession: Refusal = {
   status: 404,
-  message: 'There is no open event stream of that name. Open one by GET and post to the address that its first event gives',
+  message: 'No open event stream has this session id. Open one with GET, and send messages to the address in its first event',
 }
 
 /** The connection id in the query of a POST. */

@@ -188,8 +188,10 @@ describe('stdioClientConnection: starting and failing', () => {
     await expect(starting).rejects.toThrow('its folder /no/such/folder does not exist')
   })
 
-  it('says so if the program may not be executed', async () => {
-    await expect(hear(run('', { command: new URL(import.meta.url).pathname }))).rejects.toThrow('may not be executed')
+  it('says so if it has no permission to execute the program', async () => {
+    await expect(hear(run('', { command: new URL(import.meta.url).pathname }))).rejects.toThrow(
+      'permission to execute it is denied',
+    )
   })
 
   it('is refused if the command cannot be started at all', async () => {
@@ -213,12 +215,12 @@ describe('stdioClientConnection: starting and failing', () => {
     expect(heard.closes).toMatchObject([{ kind: 'lost', message: expect.stringContaining('was ended by SIGTERM') }])
   })
 
-  it('cuts and ends a command that does not read', async () => {
+  it('cuts and ends a command that reads too slowly', async () => {
     const connection = run('setInterval(() => {}, 1000)', { limits: { stallMs: 50 }, closeMs: 20 })
     const heard = await hear(connection)
     void connection.send('x'.repeat(2_000_000))
     await heard.until(isClosed)
-    expect(heard.closes[0]?.message).toContain('does not read')
+    expect(heard.closes[0]?.message).toContain('reads too slowly')
     expect(await connection.exited).toEqual({ signal: 'SIGTERM' })
   })
 })

@@ -168,7 +168,7 @@ function streamOf(command: RunningCommand, { limits, closeMs, clock }: StdioClie
 }
 
 function closedHere(): ConnectionError {
-  return new ConnectionError('aborted', 'The connection was closed before it was started. Make a new one')
+  return new ConnectionError('aborted', 'The connection was closed before it was started. Create a new one')
 }
 
 function notStarted(): ConnectionError {

@@ -158,9 +158,9 @@ function refusal({ command, cwd }: CommandOptions, cause: unknown): ConnectionEr
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
   let why = clip(cause instanceof Error ? cause.message : String(cause))
   if (code === 'ENOENT') {
-    why = 'there is no such program. Give its full path, or one that is on the PATH'
+    why = 'the program does not exist. Give its full path, or a program on the PATH'
     if (cwd !== undefined && !existsSync(cwd)) why = `its folder ${clip(cwd)} does not exist. Correct the option cwd`
-  } else if (code === 'EACCES') why = 'it may not be executed. Give it the permission, or start it by its interpreter'
+  } else if (code === 'EACCES') why = 'permission to execute it is denied. Make it executable, or start it with its interpreter'
   return new ConnectionError('refused', `Cannot start ${clip(command)}: ${why}`, { cause })
 }
 
@@ -247,13 +247,13 @@ async function endGroup(pid: number, exited: Promise<unknown>, closeMs: number, 
     if (!(await settlesWithin(exited, killMs, clock))) signalGroup(pid, 'SIGKILL')
   }
   await settlesWithin(exited, killMs, clock)
-  await endLeftovers(pid, killMs, clock)
+  await killRemaining(pid, killMs, clock)
   open.delete(pid)
   if (open.size === 0) process.off('exit', killAll)
 }
 
 /** Ends processes of the group that are still running after its leader. */
-async function endLeftovers(pid: number, graceMs: number, clock: Clock): Promise<void> {
+async function killRemaining(pid: number, graceMs: number, clock: Clock): Promise<void> {
   if (!signalGroup(pid, 'SIGTERM')) return
   const end = clock.now() + graceMs
   while (clock.now() < end && signalGroup(pid, 0)) await settlesWithin(new Promise(() => {}), pollMs, clock)
@@ -265,8 +265,8 @@ async function endLeftovers(pid: number, graceMs: number, clock: Clock): Promise
 
 /** The most bytes of a line; longer ones are replaced by a note. */
 const lineBytes = 64 * 1024
-const keptLines = 20
-const keptChars = 1000
+const tailLines = 20
+const tailChars = 1000
 const quotedLines = 8
 const newline = 0x0a
 /** Bytes per second, and in one burst, that are processed. */
@@ -289,13 +289,13 @@ export class Stderr {
   constructor(clock: Clock, onLine: (line: string) => void = () => {}) {
     this.#buckets = createBuckets({ ...heard, clock })
     const add = (line: string) => {
-      this.tail.push(clip(line, keptChars))
-      if (this.tail.length > keptLines) this.tail.shift()
+      this.tail.push(clip(line, tailChars))
+      if (this.tail.length > tailLines) this.tail.shift()
       onLine(line)
     }
     const note = {
       'too-large': `[a line of more than ${lineBytes} bytes]`,
-      'not-utf8': '[a line that is not UTF-8]',
+      'not-utf8': '[a line that is not valid UTF-8]',
       'not-text': '',
     }
     this.#add = add

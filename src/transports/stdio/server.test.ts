@@ -97,7 +97,7 @@ describe('stdioServerConnection', () => {
     for (let at = 0; at < 20; at++) child.stdin.write(flood)
     while (!said.stderr.includes('}')) await once(child.stderr, 'data')
     const { grown, reason } = JSON.parse(said.stderr)
-    expect(reason).toContain('does not read')
+    expect(reason).toContain('reads too slowly')
     expect(grown).toBeLessThan(16 * 1024 * 1024)
   })
 })

@@ -179,7 +179,7 @@ describe('webSocketClientConnection', () => {
       connection.start({ frame() {}, fault() {}, closed() {} }).catch(error => console.log(error.message))`
     const args = ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`, '--input-type=module', '-e', program]
     const { stdout } = await promisify(execFile)(process.execPath, args)
-    expect(stdout).toContain('npm i ws')
+    expect(stdout).toContain('npm install ws')
     expect(stdout).not.toContain('asked')
   })
 })

@@ -44,7 +44,7 @@ function addressOf(url: string | URL): URL {
   if (address?.protocol === 'ws:' || address?.protocol === 'wss:') return address
   throw new ConnectionError(
     'refused',
-    `${clip(String(url))} is no address of a WebSocket. Give one that begins with ws:// or wss://`,
+    `${clip(String(url))} is not the address of a WebSocket. Give one that begins with ws:// or wss://`,
   )
 }
 
@@ -107,7 +107,7 @@ async function improve(
   try {
     await authorizer.refused({ status, header: name => headers?.[name], sent, times, signal })
   } catch (cause) {
-    const message = cause instanceof Error ? cause.message : 'Credentials could not be had'
+    const message = cause instanceof Error ? cause.message : 'The credentials could not be obtained'
     throw new ConnectionError('unauthorized', message, { status, cause })
   }
 }
@@ -146,7 +146,7 @@ function handshake(
 
 function unreachable(url: URL, cause: unknown): ConnectionError {
   const code = isRecord(cause) && typeof cause.code === 'string' ? cause.code : undefined
-  const why = cause instanceof Error && cause.message !== '' ? cause.message : (code ?? 'no reason known')
+  const why = cause instanceof Error && cause.message !== '' ? cause.message : (code ?? 'unknown reason')
   return unreachableError(url, code, why, cause)
 }
 

@@ -35,7 +35,7 @@ export function webSocketClientConnection(url: string | URL, options: WebSocketC
   if (options.authorizer !== undefined || Object.keys(options.headers ?? {}).length > 0)
     throw new ConnectionError(
       'refused',
-      'A WebSocket of this platform sends no headers, so that credentials cannot go with it. Connect to the http(s):// address of the server instead',
+      'WebSockets of this platform cannot send headers, and therefore no credentials. Connect to the http(s):// address of the server instead',
     )
   return new WebSocketClient(new URL(url), options)
 }
@@ -96,7 +96,7 @@ class WebSocketClient implements Connection {
         socket.close()
         reject(unreachableError(this.#url, undefined, why, undefined))
       }
-      const cancel = this.#clock.setTimeout(() => fail(`no answer for ${this.#handshakeMs} ms`), this.#handshakeMs)
+      const cancel = this.#clock.setTimeout(() => fail(`no response within ${this.#handshakeMs} ms`), this.#handshakeMs)
       socket.onopen = () => {
         cancel()
         socket.onmessage = ({ data }) => this.#hear(data)
@@ -118,7 +118,7 @@ class WebSocketClient implements Connection {
     if (waiting > 0 && waiting + frame.length > queueCeiling) {
       const refusal = new ConnectionError(
         'too-large',
-        `More than ${queueCeiling} bytes (queueCeiling) wait to be read by the other end`,
+        `More than ${queueCeiling} bytes (queueCeiling) are queued for the other side`,
       )
       // The caller of a request is told. A response must not be lost silently, so the connection ends.
       if (outgoing?.id === undefined) this.#fail(refusal)
@@ -170,13 +170,13 @@ class WebSocketClient implements Connection {
     if (typeof data !== 'string') return this.#sink?.fault(notText)
     if (data.length > frameBytes)
       return this.#fail(
-        new ConnectionError('too-large', `The other end sent a message of more than ${frameBytes} bytes (frameBytes)`),
+        new ConnectionError('too-large', `The other side sent a message of more than ${frameBytes} bytes (frameBytes)`),
       )
     if (this.#held === undefined) return this.#sink?.frame(data)
     this.#held.push(data)
     this.#heldChars += data.length
     if (this.#heldChars > queueCeiling + frameBytes)
-      this.#fail(new ConnectionError('too-large', 'The other end sends more than can be taken in, and does not wait'))
+      this.#fail(new ConnectionError('too-large', 'The other side sends faster than messages can be processed'))
   }
 
   /** Delivers what was held while reading was suspended. */
@@ -211,6 +211,6 @@ const notText = {
 
 /** The error for a socket that the other end closed, or that broke (1006). */
 function leave(code: number, reason: string): ConnectionError {
-  const how = code === 1006 ? 'The connection broke off' : `The other end closed the WebSocket with code ${code}`
+  const how = code === 1006 ? 'The connection broke' : `The other side closed the WebSocket with code ${code}`
   return new ConnectionError('lost', `${how}${reason === '' ? '' : `: ${clip(reason)}`}`)
 }

@@ -16,7 +16,7 @@ import {
 } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'
-import { noRoom } from '../framing/backlog.ts'
+import { noCapacity } from '../framing/backlog.ts'
 import type { CarrierLimits } from '../framing/limits.ts'
 import { FrameTurns } from '../framing/stream.ts'
 import { Sender } from './sender.ts'
@@ -49,7 +49,7 @@ export const subprotocol = 'mcp'
 const perTurn = 16
 
 /** Close codes of a regular end; 1005 stands for a close frame without a code. */
-const farewells: ReadonlySet<number> = new Set([1000, 1001, 1005])
+const normalCloseCodes: ReadonlySet<number> = new Set([1000, 1001, 1005])
 
 /** A connection over one WebSocket. */
 export class WebSocketConnection implements Connection {
@@ -110,7 +110,7 @@ export class WebSocketConnection implements Connection {
     if (!this.#isOpen && outgoing?.id !== undefined) this.#sendEarly(outgoing.id)
     const answers = outgoing?.id === undefined
     if (this.#sender.send(frame, outgoing?.merge, answers, outgoing?.spare)) return undefined
-    const refusal = noRoom(this.#role.limits, answers)
+    const refusal = noCapacity(this.#role.limits, answers)
     // The caller of a request is told. A response must not be lost silently, so the connection ends.
     if (answers) this.fail(refusal)
     return Promise.reject(refusal)
@@ -224,7 +224,7 @@ export class WebSocketConnection implements Connection {
     // Messages that arrived before the end are delivered before it.
     if (this.#closing === undefined && !this.#role.serving) for (const item of this.#held.splice(0)) this.#deliver(item)
     if (this.#closing !== undefined) this.#finish(undefined)
-    else if (this.#failure === undefined && this.#role.serving && farewells.has(code)) this.#finish(undefined)
+    else if (this.#failure === undefined && this.#role.serving && normalCloseCodes.has(code)) this.#finish(undefined)
     else this.#finish(this.#failure ?? leave(code, reason))
   }
 
@@ -294,7 +294,7 @@ export class WebSocketConnection implements Connection {
   #ping(): void {
     // While reading is paused, answers to pings are not seen either.
     if (!this.#alive && !this.#paused) {
-      this.fail(new ConnectionError('lost', `The other end gave no sign of life for ${this.#pingMs} ms (pingMs)`))
+      this.fail(new ConnectionError('lost', `The other side did not answer a ping within ${this.#pingMs} ms (pingMs)`))
       return
     }
     this.#alive = false
@@ -325,10 +325,10 @@ const notText: FrameFault = {
 function broken(cause: Error, limit: number): ConnectionError {
   const code = 'code' in cause ? cause.code : undefined
   if (code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') {
-    return new ConnectionError('too-large', `The other end sent a message of more than ${limit} bytes (frameBytes)`, { cause })
+    return new ConnectionError('too-large', `The other side sent a message of more than ${limit} bytes (frameBytes)`, { cause })
   }
   if (code === 'WS_ERR_INVALID_UTF8')
-    return new ConnectionError('protocol', 'The other end sent a message that is not UTF-8', { cause })
+    return new ConnectionError('protocol', 'The other side sent a message that is not valid UTF-8', { cause })
   const kind = typeof code === 'string' && code.startsWith('WS_ERR_') ? 'protocol' : 'lost'
   return new ConnectionError(kind, `The WebSocket failed: ${clip(cause.message)}`, { cause })
 }
@@ -336,6 +336,6 @@ function broken(cause: Error, limit: number): ConnectionError {
 /** The error for a socket that the other end closed, or that broke (1006). */
 function leave(code: number, reason: string): ConnectionError {
   const why = reason === '' ? '' : `: ${clip(reason)}`
-  const how = code === 1006 ? 'The connection broke off' : `The other end closed the WebSocket with code ${code}`
+  const how = code === 1006 ? 'The connection broke' : `The other side closed the WebSocket with code ${code}`
   return new ConnectionError('lost', `${how}${why}`)
 }

@@ -83,7 +83,7 @@ export class Sender {
   readonly #drain = (): void => {
     if (this.#ping !== undefined) this.#socket?.pong(this.#ping)
     this.#ping = undefined
-    for (let room = true; room; ) {
+    for (let writable = true; writable; ) {
       const piece = this.#backlog.take()
       if (piece === undefined) {
         this.#blocked = false
@@ -91,7 +91,7 @@ export class Sender {
         for (const fn of this.#onFree.splice(0)) fn()
         return
       }
-      room = this.#write(piece.data, piece.final)
+      writable = this.#write(piece.data, piece.final)
     }
   }
 

@@ -69,7 +69,10 @@ describe('webSocketUpgrade: letting in', () => {
   it('answers 500 to the caller, and lives on, when the guard fails', async () => {
     const server = await listen({ guard: () => Promise.reject(new Error('secret detail')) })
     const { status, message } = await refusal(dial(server))
-    expect([status, message]).toEqual([500, 'The server failed while letting you in'])
+    expect([status, message]).toEqual([
+      500,
+      'Internal server error while the connection was checked; the log of the server has the cause',
+    ])
   })
 
   it('answers 503 when the guard does not make up its mind', async () => {
@@ -160,7 +163,7 @@ describe('webSocketUpgrade: what comes in', () => {
 })
 
 describe('webSocketUpgrade: slow and dead clients', () => {
-  it('cuts a client that does not read', async () => {
+  it('cuts a client that reads too slowly', async () => {
     const clock = fakeClock()
     const { connection, client } = await open({ clock })
     const heard = await hear(connection)
@@ -170,7 +173,7 @@ describe('webSocketUpgrade: slow and dead clients', () => {
       clock.advance(10_000)
       await nextRound()
     }
-    expect(heard.closes).toMatchObject([{ kind: 'lost', message: expect.stringContaining('does not read') }])
+    expect(heard.closes).toMatchObject([{ kind: 'lost', message: expect.stringContaining('reads too slowly') }])
   })
 
   it('takes nothing more in while a client does not read, and goes on when it does', async () => {
@@ -229,7 +232,7 @@ describe('webSocketUpgrade: slow and dead clients', () => {
     expect(heard.closes).toEqual([])
     clock.advance(30_000)
     await heard.until(isClosed)
-    expect(heard.closes).toMatchObject([{ kind: 'lost', message: expect.stringContaining('no sign of life') }])
+    expect(heard.closes).toMatchObject([{ kind: 'lost', message: expect.stringContaining('did not answer a ping') }])
   })
 
   it('keeps a client that answers', async () => {

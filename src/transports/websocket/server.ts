@@ -75,7 +75,12 @@ export async function webSocketUpgrade(
   return (request, stream, head) => {
     // Before the upgrade nobody else listens, and an 'error' event without a listener would end the process.
     stream.on('error', () => stream.destroy())
-    handle(request, stream, head).catch(() => refuse(stream, { status: 500, message: 'The server failed while letting you in' }))
+    handle(request, stream, head).catch(() =>
+      refuse(stream, {
+        status: 500,
+        message: 'Internal server error while the connection was checked; the log of the server has the cause',
+      }),
+    )
   }
 }
 
@@ -85,7 +90,7 @@ async function admit(request: IncomingMessage, options: WebSocketServerOptions):
   if (guard === undefined) return undefined
   const verdict = Promise.resolve(guard(request))
   if (await settlesWithin(verdict, guardMs, clock)) return verdict
-  return { status: 503, message: `Letting you in took longer than ${guardMs} ms (guardMs). Try again later` }
+  return { status: 503, message: `The check of the connection took longer than ${guardMs} ms (guardMs). Retry later` }
 }
 
 /** A guard that identifies the client by its token. */
@@ -152,7 +157,7 @@ function offerRefusal({ headers }: IncomingMessage): Refusal | undefined {
   if (offered === undefined || offered.includes(subprotocol)) return undefined
   return {
     status: 400,
-    message: `The WebSocket is offered for other subprotocols. Offer ${subprotocol} (Sec-WebSocket-Protocol), or none`,
+    message: `The WebSocket offers only other subprotocols. Offer ${subprotocol} (Sec-WebSocket-Protocol), or none`,
   }
 }
 

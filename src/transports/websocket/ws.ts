@@ -23,7 +23,7 @@ const shared = { perMessageDeflate: false, autoPong: false }
 /** Loads the package; the error says how to install it. */
 export async function loadWs() {
   const ws = await import('ws').catch((cause: unknown) => {
-    throw new Error('WebSockets need the package ws, which is not installed. Install it: npm i ws', { cause })
+    throw new Error('WebSockets need the package ws, which is not installed. Run npm install ws', { cause })
   })
   return {
     /** Opens a client socket. */

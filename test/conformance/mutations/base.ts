@@ -92,7 +92,7 @@ export const baseMutations: readonly Mutation[] = [
       tools: [...(given['tools'] as Json[]), ...(given['tools'] as Json[]).slice(0, 1)],
     })),
   ),
-  session('cursor-loops', 'nextCursor leads to the same page for ever', ['base/tools/list-unique'], {
+  session('cursor-loops', 'nextCursor always leads to the same page', ['base/tools/list-unique'], {
     options: { pageSize: 20 },
     fault: () => {
       let first: unknown
@@ -152,10 +152,10 @@ export const baseMutations: readonly Mutation[] = [
         ? { jsonrpc: '2.0', id: answer['id'], result: { contents: [] } }
         : answer,
   })),
-  session('update-unheard', 'Who subscribed to a resource is not told', ['base/resources/updated'], () =>
+  session('update-unheard', 'A subscriber of a resource is not notified', ['base/resources/updated'], () =>
     own('notifications/resources/updated', () => undefined),
   ),
-  session('change-unheard', 'A change of the tools is not told', ['base/changes/tools', 'ext/E1-5'], () =>
+  session('change-unheard', 'A change of the tools is not notified', ['base/changes/tools', 'ext/E1-5'], () =>
     own('notifications/tools/list_changed', () => undefined),
   ),
   session('prompt-unknown', 'A prompt that does not exist has no messages instead of an error', ['base/prompts/unknown'], () => ({
@@ -209,13 +209,13 @@ function statelessMutations(): readonly Mutation[] {
         },
       }
     }),
-    stateless('server-asks', 'The server sends a request of its own', ['base/rounds/no-requests'], () => ({
+    stateless('server-asks', 'The server sends a request', ['base/rounds/no-requests'], () => ({
       answer: answer =>
         objectIn(answer, 'result')['resultType'] === 'input_required'
           ? [{ jsonrpc: '2.0', id: 's1', method: 'elicitation/create', params: {} }, answer]
           : answer,
     })),
-    stateless('listens-to-all', 'Who listens for prompts hears of tools too', ['base/listen/only-asked'], () => ({
+    stateless('listens-to-all', 'A client that listens for prompts is notified of tools too', ['base/listen/only-asked'], () => ({
       incoming: message =>
         message['method'] === 'subscriptions/listen'
           ? {
@@ -287,7 +287,7 @@ export const webMutations: readonly Mutation[] = [
   session('notification-status', 'A notification is answered with 200', ['base/http/notification'], {
     web: () => ({ head: (web, method) => (method === 'POST' && web.status === 202 ? { ...web, status: 200 } : web) }),
   }),
-  session('not-json-served', 'A body that is no JSON is answered with 200', ['base/http/not-json'], {
+  session('not-json-served', 'A body that is not JSON is answered with 200', ['base/http/not-json'], {
     web: () => ({ head: web => (web.status === 400 ? { ...web, status: 200 } : web) }),
   }),
   session('origin-unchecked', 'Pages elsewhere may call a server on loopback', ['base/http/foreign-origin'], {

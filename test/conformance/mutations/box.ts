@@ -1,5 +1,5 @@
 /** A box between a server and whoever judges it, which changes what passes: the server inside is whole, the one outside has one fault. */
-import { type Connection, ConnectionError, type Door, type Sink } from '../../../src/jsonrpc/connection.ts'
+import { type Acceptor, type Connection, ConnectionError, type Sink } from '../../../src/jsonrpc/connection.ts'
 import { isRecord } from '../../../src/jsonrpc/message.ts'
 
 export type Json = Readonly<Record<string, unknown>>
@@ -25,12 +25,12 @@ export interface Box {
 }
 
 /** The same door, with the fault in it. Faults that remember something remember it for all connections. */
-export function faultyDoor(door: Door, fault: Fault): Door {
+export function faultyAcceptor(acceptor: Acceptor, fault: Fault): Acceptor {
   return {
-    deliver: (text, caller, reply) => door.deliver(text, caller, reply),
-    listen: (caller, lane) => door.listen(caller, lane),
-    leave: (caller, reply) => door.leave(caller, reply),
-    accept: connection => door.accept(faulty(connection, fault)),
+    deliver: (text, caller, reply) => acceptor.deliver(text, caller, reply),
+    listen: (caller, lane) => acceptor.listen(caller, lane),
+    leave: (caller, reply) => acceptor.leave(caller, reply),
+    accept: connection => acceptor.accept(faulty(connection, fault)),
   }
 }
 
@@ -52,7 +52,7 @@ function faulty(connection: Connection, fault: Fault): Connection {
     for (const one of passed) if (typeof one['method'] === 'string' && one['id'] !== undefined) requests.set(one['id'], message)
     return passed
   }
-  const outward = (message: Json): readonly Json[] => {
+  const sendContext = (message: Json): readonly Json[] => {
     if (typeof message['method'] === 'string') return listOf(fault.own === undefined ? message : fault.own(message, box))
     const request = requests.get(message['id'])
     if (request === undefined || fault.answer === undefined) return [message]
@@ -76,9 +76,9 @@ function faulty(connection: Connection, fault: Fault): Connection {
     },
     send: text => {
       const value = parsed(text)
-      if (Array.isArray(value) && value.every(isRecord)) return connection.send(JSON.stringify(value.flatMap(outward)))
+      if (Array.isArray(value) && value.every(isRecord)) return connection.send(JSON.stringify(value.flatMap(sendContext)))
       if (!isRecord(value)) return connection.send(text)
-      for (const one of outward(value)) out(one)
+      for (const one of sendContext(value)) out(one)
       return undefined
     },
     close: () => connection.close(),

@@ -114,7 +114,7 @@ export const clientFaults: readonly Mutation[] = [
     },
   },
   {
-    says: 'goes on at a version that does not exist',
+    says: 'continues at a version that does not exist',
     caught: 'client/versions/leaves',
     fault: {
       in: message =>
@@ -267,7 +267,7 @@ export const clientFaults: readonly Mutation[] = [
     fault: { out: message => ('model' in result(message) ? { ...message, result: without(result(message), 'model') } : message) },
   },
   {
-    says: 'gives roots that are no files',
+    says: 'gives roots that are not files',
     caught: 'client/asked/roots',
     fault: {
       out: message => ('roots' in result(message) ? withResult(message, { roots: [{ uri: 'https://example.com' }] }) : message),
@@ -404,7 +404,7 @@ export const clientFaults: readonly Mutation[] = [
     },
   },
   {
-    says: 'takes failures for good as passing ones',
+    says: 'treats permanent failures as temporary ones',
     caught: 'ext/client/E11-4',
     fault: {
       in: message => {
@@ -481,7 +481,7 @@ export const clientFaults: readonly Mutation[] = [
     },
   },
   {
-    says: 'begins events anew where it should go on',
+    says: 'restarts events where it should continue',
     caught: 'ext/client/E15-6',
     fault: {
       out: message =>

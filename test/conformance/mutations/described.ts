@@ -36,7 +36,7 @@ export const describedMutations: readonly Mutation[] = [
   session('manifest-revision', 'The revision of the manifest is not its digest', ['ext/E1-3'], () =>
     result('manifest/get', given => ({ ...given, revision: 'sha256:abc' })),
   ),
-  session('manifest-revision-of-connection', 'Each connection has a revision of its own', ['ext/E1-3r'], () => {
+  session('manifest-revision-of-connection', 'Each connection has its own revision', ['ext/E1-3r'], () => {
     let asked = 0
     return {
       incoming: message => {
@@ -60,7 +60,7 @@ export const describedMutations: readonly Mutation[] = [
   session('manifest-always-whole', 'Who has the manifest already gets it again', ['ext/E1-4'], () =>
     request('manifest/get', ({ if_revision: _, ...params }) => params),
   ),
-  session('change-twice', 'One change of the tools is told twice', ['ext/E1-5'], () =>
+  session('change-twice', 'One change of the tools is notified twice', ['ext/E1-5'], () =>
     own('notifications/tools/list_changed', message => [message, message]),
   ),
   session('manifest-extensions', 'The manifest names an extension that is not declared', ['ext/E1-7'], () =>
@@ -119,7 +119,7 @@ function costs(): readonly Mutation[] {
     session('quota-stands', 'What remains of a quota does not fall', ['ext/E3-4'], () =>
       saying('operational', said => (isRecord(said['quota']) ? { ...said, quota: { ...said['quota'], remaining: 2 } } : said)),
     ),
-    session('wait-unsaid', 'Who calls too often is not told how long to wait', ['ext/E3-5'], () => ({
+    session('wait-unsaid', 'A client that calls too often does not learn how long to wait', ['ext/E3-5'], () => ({
       answer: answer => JSON.parse(JSON.stringify(answer), (name, value) => (name === 'retry_after_seconds' ? undefined : value)),
     })),
     session('replay-limited', 'A replay is refused when nothing is left of the quota', ['ext/X1l'], () => {
@@ -223,7 +223,7 @@ function sources(): readonly Mutation[] {
     ),
     session(
       'contents-open',
-      'Addresses of contents let in everybody, in every way, for ever',
+      'URLs of contents accept every caller and method, without expiry',
       ['ext/E9-2', 'ext/E9-3', 'ext/E9-6'],
       () => {
         const url = givingAll('id,name\n'.repeat(500))
@@ -267,12 +267,12 @@ function streams(): readonly Mutation[] {
           : given,
       ),
     ),
-    stateless('stream-forgotten', 'A call that was cut off cannot be gone on with', ['ext/E8-6'], {
+    stateless('stream-forgotten', 'A call that was cut off cannot be resumed', ['ext/E8-6'], {
       web: () => ({}),
       options: { streaming: { grace: 1, keep: 1 } },
     }),
-    session('checkpoint-restarts', 'A checkpoint that is none begins anew', ['ext/E8-7'], () => unsaid('streaming')),
-    session('resume-repeats', 'A call that goes on begins from the first chunk', ['ext/E8-8'], () => unsaid('streaming')),
+    session('checkpoint-restarts', 'An invalid checkpoint restarts the stream', ['ext/E8-7'], () => unsaid('streaming')),
+    session('resume-repeats', 'A resumed call begins from the first chunk', ['ext/E8-8'], () => unsaid('streaming')),
   ]
 }
 
@@ -288,7 +288,7 @@ function failures(): readonly Mutation[] {
     session('problem-category', 'A problem is of a category that there is not', ['ext/E11-1', 'ext/E11-2'], () =>
       problem(said => ({ ...said, category: 'bad' })),
     ),
-    session('transient-permanent', 'A failure for now is said to be for good', ['ext/E11-1t'], () =>
+    session('transient-permanent', 'A temporary failure is reported as permanent', ['ext/E11-1t'], () =>
       problem(said => (said['category'] === 'transient' ? { ...said, category: 'permanent' } : said)),
     ),
     session('problem-missing', 'Failures have no problem', ['ext/E11-1', 'ext/E11-7'], () => problem(() => undefined)),
@@ -366,10 +366,10 @@ function events(): readonly Mutation[] {
     session('events-outlive', 'A subscription outlives the grant behind it', ['ext/X5'], () =>
       own('notifications/event/terminated', () => undefined),
     ),
-    session('events-end-unsaid', 'The end of a subscription is not told', ['ext/E15-5'], () =>
+    session('events-end-unsaid', 'The end of a subscription is not notified', ['ext/E15-5'], () =>
       own('notifications/event/terminated', () => undefined),
     ),
-    session('events-replay-none', 'Who comes back with a cursor begins anew', ['ext/E15-6'], () =>
+    session('events-replay-none', 'A client that resumes with a cursor starts from now', ['ext/E15-6'], () =>
       request('event/subscribe', ({ cursor: _, ...params }) => params),
     ),
     session('unsubscribe-ignored', 'Unsubscribing does not end anything', ['ext/E15-7'], () => ({

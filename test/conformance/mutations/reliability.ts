@@ -44,7 +44,7 @@ export const reliabilityMutations: readonly Mutation[] = [
       return { ...said, original_timestamp: new Date(ms).toISOString() }
     })
   }),
-  session('duplicate-runs', 'A duplicate of a call that still runs is made beside it', ['ext/E5-4'], () => {
+  session('duplicate-runs', 'A duplicate of a running call is executed too', ['ext/E5-4'], () => {
     let count = 0
     return request('tools/call', (params, message) => {
       const key = keyOf(message)
@@ -62,10 +62,10 @@ export const reliabilityMutations: readonly Mutation[] = [
         : { ...params, _meta: { ...objectIn(params, '_meta'), 'dev.vivarium/idempotency': { idempotency_key: key } } }
     }),
   ),
-  session('bad-key-taken', 'What can be no key is taken', ['ext/E5-8'], () =>
+  session('bad-key-taken', 'An invalid key is accepted', ['ext/E5-8'], () =>
     unsaid('idempotency', ({ idempotency_key: key }) => !/^[\w:.-]{1,128}$/.test(String(key))),
   ),
-  session('replay-before-rights', 'A replay is given to those who may not make the call', ['ext/E5-9'], () =>
+  session('replay-before-rights', 'A replay is sent to callers that may not make the call', ['ext/E5-9'], () =>
     remembered(keyOf, isMade),
   ),
   session('transaction-id-again', 'An id of a transaction can be used again', ['ext/E5-11'], () => ({
@@ -81,13 +81,13 @@ export const reliabilityMutations: readonly Mutation[] = [
         : answer,
   })),
   session('late-step', 'A step of a transaction that is over is made', ['ext/E5-12'], () => waved('TRANSACTION_CONFLICT')),
-  session('final-step', 'A tool that nothing takes back takes part in a transaction', ['ext/E5-13'], () =>
+  session('final-step', 'A tool that nothing undoes takes part in a transaction', ['ext/E5-13'], () =>
     unsaid('transactions', ({ transaction_id: id }) => typeof id === 'string'),
   ),
-  session('rollback-forwards', 'Steps are taken back first one first', ['ext/E5-14'], () =>
+  session('rollback-forwards', 'Steps are undone in the order in which they were made', ['ext/E5-14'], () =>
     asked('transaction/rollback')(given => ({ ...given, steps_compensated: steps(given).toReversed() })),
   ),
-  session('rollback-partial', 'A compensation that failed is not told', ['ext/E5-14b'], () =>
+  session('rollback-partial', 'A compensation that failed is not reported', ['ext/E5-14b'], () =>
     asked('transaction/rollback')(given => ({
       ...given,
       status: 'rolled_back',
@@ -111,7 +111,7 @@ export const reliabilityMutations: readonly Mutation[] = [
         ? { jsonrpc: '2.0', id: answer['id'], result: { status: 'committed' } }
         : answer,
   })),
-  session('undone-key-replays', 'The key of what was taken back replays its result', ['ext/X3'], () => remembered(keyOf, isMade)),
+  session('undone-key-replays', 'The key of an undone call replays its result', ['ext/X3'], () => remembered(keyOf, isMade)),
   session('every-call-keyed', 'Two calls without a key are one', ['ext/E5-2b'], () =>
     remembered(message =>
       message['method'] === 'tools/call' && keyOf(message) === undefined
@@ -171,7 +171,7 @@ function consent(): readonly Mutation[] {
     session('question-nameless', 'The question names neither tool nor server', ['ext/E6-6'], () =>
       saying('confirmation', said => ({ ...said, confirmation_message: 'Proceed?' })),
     ),
-    session('placeholder-empty', 'Arguments do not stand in their places', ['ext/E6-6'], () =>
+    session('placeholder-empty', 'Arguments are not in their places', ['ext/E6-6'], () =>
       saying('confirmation', said => ({
         ...said,
         confirmation_message: String(said['confirmation_message']).replace('T-1', '{id}'),
@@ -280,9 +280,9 @@ function states(): readonly Mutation[] {
     session('state-huge', 'A token is longer than 64 KiB', ['ext/E14-2'], () =>
       saying('state', said => ({ ...said, session_state: `${String(said['session_state'])}${'A'.repeat(65_536)}` })),
     ),
-    session('state-way-out', 'An invalid state does not say how to go on', ['ext/E14-3'], () =>
+    session('state-way-out', 'An invalid state does not say how to continue', ['ext/E14-3'], () =>
       problem(({ details: _, ...said }) => said),
     ),
-    session('state-of-undone', 'The state of what was taken back is taken', ['ext/X3'], () => waved('STATE_INVALID')),
+    session('state-of-undone', 'The state of an undone call is accepted', ['ext/X3'], () => waved('STATE_INVALID')),
   ]
 }

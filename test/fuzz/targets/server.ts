@@ -9,7 +9,7 @@ import { bentText, excessive, scalar, value } from '../json.ts'
 import { mutated } from '../mutate.ts'
 import type { Source } from '../source.ts'
 import { createSubject, type Subject } from '../subject.ts'
-import { patiently, type Target, target, turn } from '../target.ts'
+import { type Target, target, turn, withRetries } from '../target.ts'
 
 interface Input {
   readonly hello: boolean
@@ -72,7 +72,7 @@ async function converse({ server, clock }: Subject, revision: RevisionId, input:
     const sent = near.send(text)
     if (sent !== undefined) sent.catch(() => {})
   }
-  server.door.accept(far)
+  server.acceptor.accept(far)
   await near.start({
     frame: text => {
       try {
@@ -109,7 +109,7 @@ async function converse({ server, clock }: Subject, revision: RevisionId, input:
     expectText(text, tally, batches)
     say(text)
   }
-  await patiently(
+  await withRetries(
     () => closed || failure !== undefined || tally.complete,
     waited => {
       // Nobody answers a question any more: its deadline is what ends it.

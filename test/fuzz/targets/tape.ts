@@ -1,5 +1,5 @@
 /** Tapes that others wrote, or that were cut or bent on the way: read whole, or refused in one sentence; and what is read can be played. */
-import { keptFrame, lineText, type RecordingLine } from '../../../src/recording/format.ts'
+import { lineText, type RecordingLine, recordedFrame } from '../../../src/recording/format.ts'
 import { tapeOf } from '../../../src/recording/mock-server.ts'
 import { ConnectionPlayback } from '../../../src/recording/script.ts'
 import { bentText, value } from '../json.ts'
@@ -25,7 +25,7 @@ export const tapes = target<Input>({
   make: source => {
     const lines = said.map(([from, frame], at): RecordingLine => {
       const text = JSON.stringify(source.pick([frame, mutated(source, frame), value(source)]))
-      return { kind: 'frame', at, connection: 1, from, ...keptFrame(source.pick([text, bentText(source, text)])) }
+      return { kind: 'frame', at, connection: 1, from, ...recordedFrame(source.pick([text, bentText(source, text)])) }
     })
     const whole =
       lineText(header) + [{ kind: 'open', at: 0, connection: 1, carrier: 'stdio' } as const, ...lines].map(lineText).join('')

@@ -60,7 +60,7 @@ interface Part {
   readonly tries?: readonly { readonly method: string; readonly params: object; readonly notice?: boolean }[]
 }
 
-interface Scene {
+interface ScenarioContext {
   readonly host: Host
   readonly model: ScriptedModel
   readonly lines: string[]
@@ -68,7 +68,11 @@ interface Scene {
 }
 
 /** A host whose user says yes to what was declared, and no to what was not. */
-async function stage(part: Part, play: (scene: Scene) => Promise<Verdict>, more: Partial<HostOptions> = {}): Promise<Verdict> {
+async function stage(
+  part: Part,
+  play: (scene: ScenarioContext) => Promise<Verdict>,
+  more: Partial<HostOptions> = {},
+): Promise<Verdict> {
   const { sets, hooked = 'handy', tries = [] } = part
   const [lines, asked]: [string[], string[]] = [[], []]
   const model = scripted('The answer', { again: true })

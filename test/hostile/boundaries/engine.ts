@@ -28,7 +28,7 @@ async function wireTo(server: Server): Promise<Wire> {
   const [near, far] = memoryPair()
   const waiting = new Map<unknown, (frame: Frame) => void>()
   let last = 0
-  server.door.accept(far)
+  server.acceptor.accept(far)
   await near.start({
     frame: said => {
       const frame: Frame = JSON.parse(said)
@@ -64,7 +64,7 @@ async function completionThroughGateway(): Promise<Verdict> {
   upstream.resource('secret://{id}', { name: 'secrets', complete }, () => 'secret')
   const target = () => {
     const [near, far] = memoryPair()
-    upstream.door.accept(far)
+    upstream.acceptor.accept(far)
     return near
   }
   const rules = [{ name: 'no-secrets', resource: 'secret://*', do: 'deny' }] as const

@@ -28,7 +28,7 @@ async function attack(options: GatewayOptions, work: (attacked: Attacked) => Pro
   bank.tool('wait', {}, (_, { signal }) => new Promise<string>(done => signal.addEventListener('abort', () => done('stopped'))))
   const target = () => {
     const [here, there] = memoryPair()
-    bank.door.accept(there)
+    bank.acceptor.accept(there)
     return here
   }
   const fixed = { servers: { bank: target }, log: 'silent' as const, drain: 1, listen: { wsPath: '/ws' } }

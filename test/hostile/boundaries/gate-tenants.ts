@@ -16,7 +16,7 @@ function targetOf(server: Server, away: { now: boolean; lines: { close(): void }
   return () => {
     if (away.now) throw new Error('away')
     const [here, there] = memoryPair()
-    server.door.accept(there)
+    server.acceptor.accept(there)
     away.lines.push(there)
     return here
   }

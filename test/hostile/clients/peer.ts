@@ -268,7 +268,7 @@ export class SocketPeer extends LastingPeer {
   }
 
   /** The code of the server's farewell, once it has come. */
-  farewell(): number | undefined {
+  sendShutdown(): number | undefined {
     this.heard()
     const close = this.controls.find(({ opcode }) => opcode === opcodes.close)
     return close === undefined || close.payload.length < 2 ? undefined : close.payload.readUInt16BE(0)

@@ -22,7 +22,7 @@ async function ends(arena: Arena, data: Buffer, codes: readonly number[]): Promi
   return withSocket(arena, async peer => {
     peer.line.write(data)
     const ended = await peer.line.ended(4_000)
-    const code = peer.farewell()
+    const code = peer.sendShutdown()
     return judge(
       (ended || code !== undefined) && (code === undefined || codes.includes(code)),
       code === undefined ? (ended ? 'closed' : 'still open') : `${code}`,

@@ -8,14 +8,16 @@ import { turnCommands } from './turns.ts'
 /** `/help`. */
 const help: TerminalCommand = {
   name: 'help',
-  about: 'what can be typed',
+  about: 'shows the commands',
   run: async ({ screen }) => {
     const { paint } = screen
-    screen.line(` Type to talk. What begins with a slash is a command, or a prompt of a server; // sends a slash.`)
+    screen.line(
+      ' Type a message to talk to the agent. A line that starts with / is a command or a prompt of a server; // sends a slash.',
+    )
     const rows = commands.map(({ name, takes = '', about }) => [`/${name} ${takes}`, about] as const)
     const width = Math.max(...rows.map(([typed]) => typed.length))
     for (const [typed, about] of rows) screen.line(say` ${paint.name(typed.padEnd(width))} ${paint.dim(about)}`)
-    screen.line(say` ${paint.dim('Ctrl-C stops what runs, twice ends; Ctrl-D ends. Tab completes.')}`)
+    screen.line(say` ${paint.dim('Ctrl-C stops the running turn; Ctrl-C twice or Ctrl-D ends. Tab completes.')}`)
   },
 }
 
@@ -23,7 +25,7 @@ const help: TerminalCommand = {
 const quit: TerminalCommand = {
   name: 'quit',
   aliases: ['exit', 'q', 'bye'],
-  about: 'ends; all is there again at the next start',
+  about: 'ends; the next start continues where you left off',
   ends: true,
   run: async () => {},
 }

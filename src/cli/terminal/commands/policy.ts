@@ -12,20 +12,20 @@ import { clockText, showNote, showWhy, spanText } from '../words.ts'
 const allow: TerminalCommand = {
   name: 'allow',
   takes: '[N]',
-  about: 'a later yes to what was refused; without N to the last one',
+  about: 'approves a refused question afterwards; without N the last one',
   run: async (session, rest) => {
     const { screen, questions } = session
     const { paint } = screen
     const at = rest === '' ? 1 : Number(rest)
     const question = questions.refused[at - 1]
     if (question === undefined) {
-      screen.line(questions.refused.length === 0 ? ' Nothing was refused since the start.' : ' These were refused:')
+      screen.line(questions.refused.length === 0 ? ' Nothing has been refused since the start.' : ' Refused questions:')
       for (const [n, { text }] of questions.refused.entries()) screen.line(say` ${n + 1}. ${text}`)
       return
     }
     questions.allow(question)
     const now = await allowNow(session, question)
-    screen.line(say` ${paint.good('✓')} ${question.text} ${now ? 'Yes.' : 'Yes, the next time that it is asked for.'}`)
+    screen.line(say` ${paint.good('✓')} ${question.text} ${now ? 'Approved.' : 'Approved for the next time.'}`)
   },
 }
 
@@ -49,19 +49,19 @@ async function allowNow({ host }: TerminalSession, { about, asked }: ApprovalQue
 const budgets: TerminalCommand = {
   name: 'budgets',
   aliases: ['budget'],
-  about: 'what servers may spend, and what is left of it',
+  about: 'shows what servers may spend, and what is left',
   run: async ({ host, screen, now }) => {
     const { paint } = screen
     const rows = await host.budgets()
     if (rows.length === 0)
-      screen.line(' There are no budgets: nothing is limited, all is counted (/cost). Write host.budgets in the config.')
+      screen.line(' There are no budgets: spending is counted (/cost), not limited. To limit it, add host.budgets to the config.')
     for (const { limit, server, featureSet, used, resetsAt } of rows) {
       const { name, counts, most, warnAt = 0.8 } = limit
-      const whose = featureSet !== undefined ? `${server}/${featureSet}` : (server ?? 'all together')
+      const whose = featureSet !== undefined ? `${server}/${featureSet}` : (server ?? 'in total')
       const amount = `${rounded(used)} of ${rounded(most)} ${counts}`
       const mark = used >= most ? paint.bad(amount) : used >= most * warnAt ? paint.warn(amount) : paint.good(amount)
       screen.line(
-        say` ${paint.name(name.padEnd(16))} ${whose.padEnd(20)} ${mark} ${paint.dim(`· anew in ${spanText(resetsAt - now())}`)}`,
+        say` ${paint.name(name.padEnd(16))} ${whose.padEnd(20)} ${mark} ${paint.dim(`· resets in ${spanText(resetsAt - now())}`)}`,
       )
     }
   },
@@ -82,13 +82,15 @@ const inbox: TerminalCommand = {
   name: 'inbox',
   aliases: ['events'],
   takes: '[replay SERVER EVENT]',
-  about: 'events that woke the agent, or wait, or were refused or given up',
+  about: 'lists events: handled, waiting, refused or given up',
   run: async (session, rest) => {
     const { host, screen } = session
     const [verb, server = '', eventId = ''] = rest.split(/\s+/)
     if (verb === 'replay') {
       const done = await host.inbox.replay(server, eventId)
-      screen.line(done ? ' It is tried again.' : ' No event of that name was given up. Write /inbox replay SERVER EVENT.')
+      screen.line(
+        done ? ' The event is retried.' : ' There is no given-up event with this name. Write /inbox replay SERVER EVENT.',
+      )
       return
     }
     const records = (
@@ -133,22 +135,20 @@ function showRefused({ screen }: TerminalSession, { at, server, featureSet, even
 const audit: TerminalCommand = {
   name: 'audit',
   takes: '[server=… kind=… outcome=…]',
-  about: 'what was done and refused lately; checks the chain',
+  about: 'lists recent actions and refusals, and verifies the audit log',
   run: async (session, rest) => {
     const { host, screen } = session
     const { paint } = screen
     const wanted = questionOf(rest)
     if (wanted === undefined) {
-      screen.line(' Write /audit server=NAME kind=KIND outcome=success|failure|timeout|refused|held|dropped, any of them.')
+      screen.line(' Write /audit with any of server=NAME, kind=KIND, outcome=success|failure|timeout|refused|held|dropped.')
       return
     }
     for (const noted of await lastNotes(session, wanted, shown)) showNote(screen, noted)
     const verdict = await host.verifyAudit()
-    if (verdict.ok) screen.line(say` ${paint.good(`The chain over ${verdict.lines} notes holds.`)}`)
-    else
-      screen.line(
-        say` ${paint.bad('The chain is broken: notes were changed behind the host’s back.')} ${JSON.stringify(verdict)}`,
-      )
+    if (verdict.ok)
+      screen.line(say` ${paint.good(`The audit log is intact: ${verdict.lines} ${verdict.lines === 1 ? 'entry' : 'entries'}.`)}`)
+    else screen.line(say` ${paint.bad('The audit log was changed outside the host:')} ${JSON.stringify(verdict)}`)
   },
 }
 

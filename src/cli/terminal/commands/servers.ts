@@ -11,13 +11,13 @@ const servers: TerminalCommand = {
   name: 'servers',
   aliases: ['server'],
   takes: '[NAME | retry NAME]',
-  about: 'who is connected, with feature sets and tools',
+  about: 'lists the servers, with feature sets and tools',
   run: async (session, rest) => {
     const { host, screen } = session
     const [first = '', second = ''] = rest.split(/\s+/)
     if (first === 'retry' && host.server(second) !== undefined) {
       host.retry(second)
-      screen.line(say` ${screen.paint.name(second)} is tried again.`)
+      screen.line(say` Reconnecting to ${screen.paint.name(second)}.`)
       return
     }
     const chosen = host.servers.filter(({ name }) => first === '' || name === first)
@@ -62,11 +62,11 @@ const resources: TerminalCommand = {
   name: 'resources',
   aliases: ['resource'],
   takes: '[SERVER]',
-  about: 'what can be read and attached',
+  about: 'lists resources that you can read and attach',
   run: async (session, rest) => {
     const { screen } = session
     const found = await allResources(session, rest)
-    if (found.length === 0) screen.line(' No server has resources now.')
+    if (found.length === 0) screen.line(' No server has resources.')
     const { paint } = screen
     for (const { server, uri, about } of found)
       screen.line(say` ${paint.name(server.padEnd(10))} ${uri} ${paint.dim(brief(about, 80))}`)
@@ -77,22 +77,22 @@ const resources: TerminalCommand = {
 const attach: TerminalCommand = {
   name: 'attach',
   takes: 'URI',
-  about: 'puts a resource beside your next message',
+  about: 'attaches a resource to your next message',
   run: async (session, rest) => {
     const { screen, attached } = session
     const { paint } = screen
     if (rest === '') {
       for (const { server, uri } of attached) screen.line(say` ${paint.name(server)} ${uri}`)
-      if (attached.length === 0) screen.line(' Nothing is attached. Write /attach URI; /resources lists them.')
+      if (attached.length === 0) screen.line(' Nothing is attached. Write /attach URI; /resources lists the URIs.')
       return
     }
     const [uri = '', named] = rest.split(/\s+/)
     const server = named ?? (await allResources(session, '')).find(each => each.uri === uri)?.server ?? byScheme(session, uri)
     if (server === undefined)
-      screen.line(say` No server lists ${brief(uri)}. Write /attach URI SERVER if it has it all the same.`)
+      screen.line(say` No server lists ${brief(uri)}. If a server has it anyway, write /attach URI SERVER.`)
     else {
       attached.push({ server, uri })
-      screen.line(say` ${uri} of ${paint.name(server)} goes beside your next message.`)
+      screen.line(say` ${uri} of ${paint.name(server)} is attached to your next message.`)
     }
   },
 }
@@ -139,7 +139,7 @@ function byScheme({ host }: TerminalSession, uri: string): string | undefined {
 const prompts: TerminalCommand = {
   name: 'prompts',
   aliases: ['prompt'],
-  about: 'what servers offer as /name arguments',
+  about: 'lists the prompts of servers, used as /name arguments',
   run: async ({ host, screen }) => {
     const { paint } = screen
     const offered = await host.prompts()

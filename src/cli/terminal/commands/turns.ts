@@ -14,13 +14,13 @@ async function chosenTurn({ conversation, screen }: TerminalSession, rest: strin
   const wanted = rest.replace(/^#/, '')
   const found = wanted === '' ? turns.at(-1) : turns.find(({ seq }) => String(seq + 1) === wanted)
   if (found !== undefined) return found
-  if (turns.length === 0) screen.line(' Nothing was said yet.')
+  if (turns.length === 0) screen.line(' There are no turns yet.')
   else
     screen.line(
-      say` There is no turn ${brief(wanted, 20)}: ${turns
+      say` There is no turn ${brief(wanted, 20)}. Turns: ${turns
         .map(({ seq }) => seq + 1)
         .slice(-20)
-        .join(', ')} are there.`,
+        .join(', ')}.`,
     )
   return undefined
 }
@@ -29,7 +29,7 @@ async function chosenTurn({ conversation, screen }: TerminalSession, rest: strin
 const whyCommand: TerminalCommand = {
   name: 'why',
   takes: '[TURN | EVENT | INFERENCE]',
-  about: 'what happened and by which rule; without an id of the last turn',
+  about: 'explains what happened and by which rule; without an id, in the last turn',
   run: async (session, rest) => {
     const { host, screen } = session
     const isTurn = rest === '' || /^#?\d+$/.test(rest)
@@ -39,11 +39,10 @@ const whyCommand: TerminalCommand = {
     if (turn !== undefined)
       screen.line(say` ${screen.paint.bold(turnName(turn))} ${screen.paint.dim(`${turnTopic(turn)}, ${turn.status}, ${id}`)}`)
     const { notes, joined } = await host.explain(id)
-    if (notes.length === 0) screen.line(say` Nothing is noted under ${brief(id)}. /inbox and /audit show ids.`)
+    if (notes.length === 0) screen.line(say` There is no record of ${brief(id)}. /inbox and /audit show ids.`)
     for (const noted of notes) showNote(screen, noted)
     const others = joined.filter(other => other !== id)
-    if (others.length > 0)
-      screen.line(say` ${screen.paint.dim(`belongs to ${others.map(other => brief(other, 60)).join(', ')}`)}`)
+    if (others.length > 0) screen.line(say` ${screen.paint.dim(`related: ${others.map(other => brief(other, 60)).join(', ')}`)}`)
   },
 }
 
@@ -51,7 +50,7 @@ const whyCommand: TerminalCommand = {
 const cost: TerminalCommand = {
   name: 'cost',
   takes: '[TURN]',
-  about: 'what each part of the prompt cost, and what was spent in all',
+  about: 'shows what each part of the prompt cost, and the total',
   run: async (session, rest) => {
     const turn = await chosenTurn(session, rest)
     if (turn === undefined) return
@@ -65,11 +64,11 @@ function showTurnCost({ screen }: TerminalSession, turn: Turn): void {
   const { paint } = screen
   screen.line(say` ${paint.bold(costLine(turn))}`)
   for (const section of turn.prompt?.sections ?? []) {
-    const changed = section.changed === true ? paint.warn(' changed: what the provider had cached is lost from here') : ''
+    const changed = section.changed === true ? paint.warn(' changed: the provider’s cache is lost from here') : ''
     screen.line(say`   ${String(section.tokens).padStart(7)} ${sectionName(section)}${changed}`)
   }
   const leftOut = turn.prompt?.leftOut ?? 0
-  if (leftOut > 0) screen.line(say`   ${paint.warn(`${leftOut} earlier turns found no room`)}`)
+  if (leftOut > 0) screen.line(say`   ${paint.warn(`${leftOut} earlier turns did not fit`)}`)
 }
 
 /** A part of the prompt, and who put it in. */
@@ -97,7 +96,7 @@ async function showTotalCost({ screen, conversation, host }: TerminalSession): P
 const undo: TerminalCommand = {
   name: 'undo',
   takes: '[TURN]',
-  about: 'takes back the last turn, or one and all after it',
+  about: 'undoes the last turn, or one turn and all after it',
   run: async (session, rest) => {
     const { screen } = session
     const { paint } = screen
@@ -109,8 +108,8 @@ const undo: TerminalCommand = {
     const are = turns.length > 1 ? 'are' : 'is'
     const idle = steps.length > 0 && steps.every(({ outcome }) => outcome === 'nothing')
     const whole = complete
-      ? paint.good(`${are} undone${idle ? '; nothing had been done' : ''}`)
-      : paint.warn(`${are} undone, but some of it stays`)
+      ? paint.good(`${are} undone${idle ? '; there was nothing to undo' : ''}`)
+      : paint.warn(`${are} undone, but some effects remain`)
     screen.line(say` ${paint.bold(turnName(turn))} ${paint.dim(`${turnTopic(turn)}${more}`)} ${whole}`)
     for (const step of steps) showUndoStep(session, step)
   },
@@ -119,8 +118,8 @@ const undo: TerminalCommand = {
 /** How something was undone. */
 const byWords = {
   transaction: 'by its transaction',
-  compensation: 'by a call that takes it back',
-  rollback: 'by setting its state back',
+  compensation: 'by a compensating call',
+  rollback: 'by restoring its state',
 }
 
 /** What became of one effect of a turn. */
@@ -131,7 +130,7 @@ function showUndoStep(
   const { paint } = screen
   const what = [server, tool ?? featureSet ?? ''].filter(text => text !== '').join('.')
   const mark =
-    outcome === 'undone' ? paint.good('✓ undone ') : outcome === 'stays' ? paint.bad('✗ stays  ') : paint.dim('· nothing')
+    outcome === 'undone' ? paint.good('✓ undone ') : outcome === 'stays' ? paint.bad('✗ remains') : paint.dim('· nothing')
   const how = by !== undefined ? byWords[by] : declined !== undefined ? `was not done: ${brief(declined, 100)}` : ''
   screen.line(say`   ${mark} ${paint.name(what)} ${paint.dim(how)}`)
   showWhy(screen, why, '   ')
@@ -144,13 +143,13 @@ const shown = 15
 const state: TerminalCommand = {
   name: 'state',
   takes: '[SET [CHECKPOINT]]',
-  about: 'checkpoints of feature sets, their content and differences',
+  about: 'shows checkpoints of feature sets, their content and differences',
   run: async (session, rest) => {
     const { host, screen } = session
     const [set = '', checkpoint] = rest.split(/\s+/)
     const sets = (await host.state.sets()).filter(({ server, featureSet }) => set === '' || set === featureSet || set === server)
     if (sets.length === 0)
-      screen.line(set === '' ? ' No server has left a state yet.' : say` No set ${brief(set)} has left a state.`)
+      screen.line(set === '' ? ' No server has stored a state yet.' : say` The feature set ${brief(set)} has stored no state.`)
     for (const { server, featureSet } of sets) {
       const tree = await host.state.tree(server, featureSet)
       screen.line(
@@ -170,15 +169,16 @@ async function showTree(
   tree: readonly TreeNode[],
 ): Promise<void> {
   const { paint } = screen
-  for (const { checkpoint, parent, at, state: kept, current } of tree.slice(-shown)) {
+  for (const { checkpoint, parent, at, state: stored, current } of tree.slice(-shown)) {
     const mark = current ? paint.good('▶') : ' '
     const from = parent === null ? 'the first' : `after ${brief(parent, 24)}`
     screen.line(
-      say`  ${mark} ${brief(checkpoint, 40)} ${paint.dim(`${clockText(at)} ${from}${kept === 'kept' ? '' : `, ${kept}`}`)}`,
+      say`  ${mark} ${brief(checkpoint, 40)} ${paint.dim(`${clockText(at)} ${from}${stored === 'kept' ? '' : `, ${stored}`}`)}`,
     )
   }
   const head = tree.find(({ current }) => current)
-  if (head === undefined) screen.line(say`    ${paint.dim('as before the first: the next call carries no state')}`)
+  if (head === undefined)
+    screen.line(say`    ${paint.dim('current: before the first checkpoint; the next call carries no state')}`)
   if (head?.state !== 'kept') return
   const content = await host.state.at(server, set, head.checkpoint)
   screen.line(say`    ${paint.dim(brief(JSON.stringify(content), 400))}`)
@@ -195,7 +195,7 @@ async function showDifference(
   const node =
     tree.find(({ checkpoint }) => checkpoint === wanted) ?? tree.find(({ checkpoint }) => checkpoint.startsWith(wanted))
   if (node === undefined) return screen.line(say`   There is no checkpoint ${brief(wanted)}.`)
-  if (node.state !== 'kept') return screen.line('   Its content lies with the server.')
+  if (node.state !== 'kept') return screen.line('   The server keeps its content.')
   const parent = tree.find(({ checkpoint }) => checkpoint === node.parent)
   if (parent?.state !== 'kept')
     return screen.line(say`   ${brief(JSON.stringify(await host.state.at(server, set, node.checkpoint)), 2_000)}`)

@@ -77,7 +77,7 @@ async function readRequest(request: IncomingMessage, at: number): Promise<Author
   let size = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length
-    if (size > mostBytes) throw new Error('More than a request for a token can be')
+    if (size > mostBytes) throw new Error('The token request is too large')
     chunks.push(chunk)
   }
   const text = Buffer.concat(chunks).toString()
@@ -148,7 +148,7 @@ function giveToken({ body }: AuthorityRequest, response: ServerResponse, { codes
     codes.delete(String(code))
     const challenge = createHash('sha256').update(String(verifier)).digest('base64url')
     if (authorized === undefined || authorized['code_challenge'] !== challenge)
-      return json(response, 400, { error: 'invalid_grant', error_description: 'The code is not good for this verifier' })
+      return json(response, 400, { error: 'invalid_grant', error_description: 'The code does not match this verifier' })
   } else if (grant !== 'refresh_token' && grant !== 'client_credentials')
     return json(response, 400, { error: 'unsupported_grant_type' })
   const scope = String(authorized?.['scope'] ?? body['scope'] ?? 'mcp:use')
@@ -223,7 +223,7 @@ export function guardedPlay(name: string, options: GuardOptions = {}): Play {
 /** What was seen of the sign-in. */
 export function signInOf({ log }: Pick<Observation, 'log'>): SignIn {
   const about = log.notes.get(note) as SignIn | undefined
-  if (about === undefined) throw new Error('This play has no authorization server')
+  if (about === undefined) throw new Error('This scenario has no authorization server')
   return about
 }
 

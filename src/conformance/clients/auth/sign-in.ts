@@ -21,7 +21,7 @@ const signsIn: ClientNeed = seen => {
   const { authority, requests } = signInOf(seen)
   const looked = requests.some(({ path }) => path.includes('oauth-protected-resource') || path.startsWith('/about/'))
   const acts = looked || authority.requests.length > 0
-  return acts ? undefined : 'the client does not sign in: it left when it was refused with 401'
+  return acts ? undefined : 'the client does not sign in: it ended when it was refused with 401'
 }
 
 /** Needs that it came as far as the page on which a user would sign in. */
@@ -50,13 +50,13 @@ function evidence({ at, method, path, query, text }: AuthorityRequest): LoggedMe
 
 /** No token may have been asked for. */
 function left(although: string) {
-  const text = `The client went on and asked for a token, although ${although}`
+  const text = `The client continued and requested a token, although ${although}`
   return { [text]: signIn(about => tokenRequests(about).length === 0) }
 }
 
 const asksForToken = (says: string) => ({ [says]: signIn(about => tokenRequests(about).length > 0) })
 const goesOn = {
-  'The client got a token and did not go on with it': signIn(about => toolCalls(about).some(({ token }) => token !== undefined)),
+  'The client got a token and did not use it': signIn(about => toolCalls(about).some(({ token }) => token !== undefined)),
 }
 
 /** Servers are resource servers, with metadata that say who gives tokens for them, from 2025-06-18 on. */
@@ -73,7 +73,7 @@ function isResource({ resource }: SignIn, value: unknown): boolean {
 function inOrder(visited: readonly string[], places: readonly string[]): CheckResult {
   const firsts = places.map(place => visited.indexOf(place))
   const missed = places.find((_, at) => firsts[at] === -1)
-  if (missed !== undefined) return `Metadata were not looked for at ${missed} (visited: ${visited.join(', ') || 'nothing'})`
+  if (missed !== undefined) return `Metadata were not requested at ${missed} (visited: ${visited.join(', ') || 'nothing'})`
   const sorted = firsts.every((first, at) => at === 0 || first > (firsts[at - 1] ?? -1))
   return sorted || `The order must be ${places.join(', ')}; it was ${visited.join(', ')}`
 }
@@ -81,18 +81,18 @@ function inOrder(visited: readonly string[], places: readonly string[]): CheckRe
 const signingIn = [
   row(
     'signs-in MCP basic/authorization#authorization-server-discovery RFC 9728 §5',
-    'A refusal with 401 leads through the metadata to a token, and the run goes on with it',
-  ).by({ needs: [signsIn] }, { ...asksForToken('The client found who gives tokens, and asked for none'), ...goesOn }),
+    'A refusal with 401 leads through the metadata to a token, which the client then uses',
+  ).by({ needs: [signsIn] }, { ...asksForToken('The client found the authorization server and requested no token'), ...goesOn }),
   row(
     'pkce MCP basic/authorization#authorization-code-protection RFC 7636 §4',
-    'The code is asked for and redeemed under PKCE with S256',
+    'The code is requested and redeemed with PKCE (S256)',
   ).by(atPage, {
     'The proof': signIn(about => {
       const { code_challenge: challenge = '', code_challenge_method: method } = pages(about)[0]?.query ?? {}
       const redeemed = grants(about, 'authorization_code')
       const verifier = String(redeemed?.body['code_verifier'] ?? '')
-      if (method !== 'S256') return `code_challenge_method must be S256, and is ${method ?? 'absent'}`
-      if (!/^[\w-]{43}$/.test(challenge)) return `code_challenge is no SHA-256 in base64url: "${challenge}"`
+      if (method !== 'S256') return `code_challenge_method must be S256; it is ${method ?? 'absent'}`
+      if (!/^[\w-]{43}$/.test(challenge)) return `code_challenge is not a SHA-256 digest in base64url: "${challenge}"`
       if (redeemed === undefined) return 'The client did not redeem its code'
       if (!/^[\w.~-]{43,128}$/.test(verifier)) return `code_verifier must be 43 to 128 unreserved characters, not "${verifier}"`
       const fits = createHash('sha256').update(verifier).digest('base64url') === challenge
@@ -101,7 +101,7 @@ const signingIn = [
   }),
   row(
     'resource MCP basic/authorization#resource-parameter-implementation RFC 8707 §2',
-    'The token is asked for this server: resource is its identifier, in both requests',
+    'Both requests name this server as the resource',
   ).by(atPage, {
     'The authorization request': signIn(about => {
       const odd = pages(about).find(({ query }) => !isResource(about, query['resource']))
@@ -119,9 +119,9 @@ const signingIn = [
   }),
   row(
     'redirect-uri MCP basic/authorization#communication-security RFC 6749 §4.1.3',
-    'The way back is https or on this machine, registered, and the same in both requests',
+    'redirect_uri is https or on this machine, registered, and the same in both requests',
   ).by(atPage, {
-    'The way back': signIn(about => {
+    redirect_uri: signIn(about => {
       const uri = pages(about)[0]?.query['redirect_uri'] ?? ''
       const at = URL.canParse(uri) ? new URL(uri) : undefined
       const here = at !== undefined && /^(127\.0\.0\.1|localhost|\[::1\])$/.test(at.hostname)
@@ -146,36 +146,36 @@ const signingIn = [
     }),
     'The addresses': signIn(({ requests }) => {
       const open = requests.find(({ path }) => /token-\d|access_token/.test(path))
-      return open === undefined || `A token stands in an address: ${open.path}`
+      return open === undefined || `A URL contains a token: ${open.path}`
     }),
   }),
-  row('scope MCP basic/authorization#scope-selection-strategy', 'The scope that the challenge names is asked for').by(
+  row('scope MCP basic/authorization#scope-selection-strategy', 'The scope that the challenge names is requested').by(
     { ...atPage, revisions: eras },
     {
       'The scope': should(
         signIn(about => {
           const [page] = pages(about)
           const asked = page?.query['scope'] ?? 'none'
-          return scopesOf(page).includes('mcp:use') || `The challenge names the scope mcp:use; asked was for ${asked}`
+          return scopesOf(page).includes('mcp:use') || `The challenge names the scope mcp:use; the client requested ${asked}`
         }),
       ),
     },
   ),
   row(
     'named-metadata MCP basic/authorization#authorization-server-location RFC 9728 §5.1',
-    'The metadata are read where the challenge says',
+    'The metadata are read at the address in the challenge',
   ).by(
     { play: guardedPlay('auth/named-metadata', { metadataAt: '/about/this-server.json' }), needs: [signsIn] },
     {
       'The challenge names resource_metadata, and the client looked elsewhere': signIn(({ requests }) =>
         requests.some(({ path }) => path.startsWith('/about/')),
       ),
-      ...asksForToken('The client read the metadata and asked for no token'),
+      ...asksForToken('The client read the metadata and requested no token'),
     },
   ),
   row(
     'discovery-order MCP basic/authorization#authorization-server-metadata-discovery RFC 9728 §3.1 RFC 8414 §3.1',
-    'Without a named address metadata are looked for at each place, in the order of the specification',
+    'Without a named address, metadata are requested at each well-known address, in the order of the specification',
   ).by(
     {
       play: guardedPlay('auth/metadata-order', {
@@ -196,12 +196,12 @@ const signingIn = [
         const first = ['/.well-known/oauth-authorization-server/tenant', '/.well-known/openid-configuration/tenant']
         return inOrder(visited, [...first, '/tenant/.well-known/openid-configuration'])
       }),
-      ...asksForToken('The client found the metadata and asked for no token'),
+      ...asksForToken('The client found the metadata and requested no token'),
     },
   ),
   row(
     'client-credentials MCP basic/authorization RFC 6749 §4.4 RFC 8707 §2',
-    'A client that acts for itself gets a token by its own credentials',
+    'A client that acts for itself gets a token with its own credentials',
   ).by(
     {
       play: guardedPlay('auth/client-credentials-basic', {
@@ -211,7 +211,7 @@ const signingIn = [
         signsIn,
         seen =>
           grants(signInOf(seen), 'client_credentials') === undefined
-            ? 'the client does not ask for tokens by its own credentials'
+            ? 'the client does not request tokens with its own credentials'
             : undefined,
       ],
     },
@@ -223,9 +223,7 @@ const signingIn = [
           headers['authorization'] === basic || (body['client_id'] === 'kit-client' && body['client_secret'] === 'kit-secret')
         )
       }),
-      'The secret stands in an address': signIn(
-        about => grants(about, 'client_credentials')?.query['client_secret'] === undefined,
-      ),
+      'A URL contains the secret': signIn(about => grants(about, 'client_credentials')?.query['client_secret'] === undefined),
       'The resource': signIn(about => {
         const resource = grants(about, 'client_credentials')?.body['resource']
         return isResource(about, resource) || `The token request has resource ${String(resource ?? '(none)')}`
@@ -280,34 +278,31 @@ const mistrusting = [
   row(
     'issuer-mismatch MCP basic/authorization#authorization-server-metadata-discovery RFC 8414 §3.3',
     'Metadata of another authorization server are not used',
-  ).by([otherIssuer, readsAuthority], left('issuer in the metadata is not the one that they were fetched for')),
+  ).by([otherIssuer, readsAuthority], left('issuer in the metadata is not the one that they were requested for')),
   row(
     'no-pkce MCP basic/authorization#authorization-code-protection',
-    'An authorization server that does not say that it knows PKCE is refused',
+    'An authorization server that does not announce PKCE is refused',
   ).by({ play: noPkce, revisions: eras, needs: [readsAuthority] }, left('code_challenge_methods_supported is absent')),
-  row(
-    'wrong-state MCP basic/authorization#open-redirection RFC 6749 §10.12',
-    'A code that comes back with another state is thrown away',
-  ).by([wrongState, goesToPage], {
-    'A code that came back with another state should be thrown away': should(signIn(about => tokenRequests(about).length === 0)),
-  }),
-  row(
-    'wrong-iss MCP 2026-07-28 basic/authorization RFC 9207 §2.4',
-    'A code that comes back from another issuer is thrown away',
-  ).by(
+  row('wrong-state MCP basic/authorization#open-redirection RFC 6749 §10.12', 'A code with another state is discarded').by(
+    [wrongState, goesToPage],
+    {
+      'A code with another state should be discarded': should(signIn(about => tokenRequests(about).length === 0)),
+    },
+  ),
+  row('wrong-iss MCP 2026-07-28 basic/authorization RFC 9207 §2.4', 'A code from another issuer is discarded').by(
     { play: wrongIss, revisions: ['2026-07-28'], needs: [goesToPage] },
     left('iss in the answer is https://elsewhere.example'),
   ),
   row(
     'missing-iss MCP 2026-07-28 basic/authorization RFC 9207 §2.4',
-    'A code without iss is thrown away where the metadata promise one',
+    'A code without iss is discarded if the metadata promise one',
   ).by(
     { play: missingIss, revisions: ['2026-07-28'], needs: [goesToPage] },
     left('the metadata promise iss and the answer has none'),
   ),
   row(
     'other-origin MCP basic/authorization#access-token-privilege-restriction RFC 6750 §5.3',
-    'The token goes to this server alone, also where a request is redirected',
+    'The token is sent only to this server, also if a request is redirected',
   ).by([redirected, goesToPage], {
     'The token': signIn(({ authority }) => {
       const leaked = authority.requests.find(({ headers, text, query }) =>
@@ -318,36 +313,36 @@ const mistrusting = [
   }),
   row(
     'expired MCP basic/authorization#error-handling RFC 6750 §3.1 RFC 6749 §6',
-    'A token that is refused with 401 is renewed, and the request is made again',
+    'A token that is refused with 401 is renewed, and the request is repeated',
   ).by(
     {
       play: expired,
       needs: [goesToPage, seen => (toolCalls(signInOf(seen)).length > 1 ? undefined : 'the client made no second call')],
     },
     {
-      'The call that was refused with invalid_token was not made again with another token': signIn(about =>
+      'The call that was refused with invalid_token was not repeated with another token': signIn(about =>
         toolCalls(about).some(({ token }) => token !== undefined && token !== 'token-1'),
       ),
       'The refused token': signIn(about => {
         const { length } = toolCalls(about).filter(({ token }) => token === 'token-1')
-        return length <= 3 || `The refused token was sent ${length - 1} times more`
+        return length <= 3 || `The refused token was sent ${length - 1} more times`
       }),
-      'It had a refresh token and asked the user again': should(signIn(about => pages(about).length <= 1)),
+      'The client had a refresh token but asked the user again': should(signIn(about => pages(about).length <= 1)),
     },
   ),
   row(
     'step-up MCP basic/authorization#step-up-authorization-flow RFC 6750 §3.1',
-    'A refusal for want of a scope is met by asking for that scope, and not for ever',
+    'After a refusal because of a missing scope the client requests that scope, a limited number of times',
   ).by({ play: stepUp, revisions: eras, needs: [goesToPage] }, (seen, { expect, warn }) => {
     const about = signInOf(seen)
     const trail = about.authority.requests.slice(-8).map(evidence)
     const [, ...later] = pages(about)
-    expect(later.length <= 4, `The client asked its user ${later.length} times more`, trail)
-    if (later.length === 0) return warn('A refusal with insufficient_scope should be met by asking for more')
+    expect(later.length <= 4, `The client asked its user ${later.length} more times`, trail)
+    if (later.length === 0) return warn('After insufficient_scope the client should request the missing scope')
     const asked = later.some(page => scopesOf(page).includes('mcp:call'))
-    expect(asked, `The challenge wants the scope mcp:call; asked was for ${later[0]?.query['scope'] ?? 'none'}`, trail)
+    expect(asked, `The challenge wants the scope mcp:call; the client requested ${later[0]?.query['scope'] ?? 'none'}`, trail)
     const made = toolCalls(about).some(({ token }) => token === `token-${later.length + 1}`)
-    expect(made, 'The call was not made again with the better token', trail)
+    expect(made, 'The call was not repeated with the new token', trail)
   }),
 ]
 

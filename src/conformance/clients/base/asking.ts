@@ -49,7 +49,7 @@ const strange = [
   [-7, 'tools/list'],
 ] as const
 
-const strangers = play('strangers', {
+const unknownRequests = play('strangers', {
   on: {
     'tools/call': async ({ ask }) => {
       for (const [id, method] of strange) await ask(method, method === 'ping' ? undefined : {}, id)
@@ -135,7 +135,7 @@ const rootsChanged = play('roots-changed', {
 const row = clientTable('client/asked/', { revisions: sessions })
 const wasAsked = sent(calls, 'the client did not call the tool that asks')
 const asked = (of: Play, revisions: typeof sessions, path: string) => ({ play: of, revisions, needs: [declares(path), wasAsked] })
-const strangely = [strangers, wasAsked] as const
+const unknownAsked = [unknownRequests, wasAsked] as const
 const isAction = is.oneOf('accept', 'decline', 'cancel')
 const noContent = gives(({ content, action }) => action === 'accept' || content === undefined)
 
@@ -148,37 +148,43 @@ function isBlock(block: unknown): boolean {
   return isRecord(block) && typeof block['type'] === 'string'
 }
 
-const lets = { 'the client lets nobody ask its model': orSkip((seen: Observation) => answered(seen)['refused'] === undefined) }
+const lets = { 'the client does not support sampling': orSkip((seen: Observation) => answered(seen)['refused'] === undefined) }
 
 /** What a server of a session asks. */
 export const askingScenarios = [
-  row('ping MCP basic/utilities/ping', 'A ping is answered with an empty result, under its own id').by(strangely, (seen, x) => {
-    for (const id of ['ping-1', 0]) {
-      const answer = seen.answer(id)
-      const result = answer?.frame?.['result']
-      const empty = isRecord(result) && Object.keys(result).every(key => key === '_meta')
-      x.expect(empty, `ping ${JSON.stringify(id)} was not answered with {}`, [answer])
-    }
-  }),
-  row('unknown JSON-RPC 5.1', 'A method that the client does not have is answered -32601').by(strangely, (seen, { expect }) => {
-    for (const id of ['', -7]) {
-      const answer = seen.answer(id)
-      const right = objectIn(answer?.frame, 'error')['code'] === -32601
-      expect(right, `An unknown request (id ${JSON.stringify(id)}) was not answered -32601`, [answer])
-    }
-  }),
-  row('undeclared MCP basic/lifecycle#capability-negotiation', 'What the client does not declare it refuses, and does not do').by(
+  row('ping MCP basic/utilities/ping', 'A ping is answered with an empty result, under its own id').by(
+    unknownAsked,
+    (seen, x) => {
+      for (const id of ['ping-1', 0]) {
+        const answer = seen.answer(id)
+        const result = answer?.frame?.['result']
+        const empty = isRecord(result) && Object.keys(result).every(key => key === '_meta')
+        x.expect(empty, `ping ${JSON.stringify(id)} was not answered with {}`, [answer])
+      }
+    },
+  ),
+  row('unknown JSON-RPC 5.1', 'A method that the client does not have is answered -32601').by(
+    unknownAsked,
+    (seen, { expect }) => {
+      for (const id of ['', -7]) {
+        const answer = seen.answer(id)
+        const right = objectIn(answer?.frame, 'error')['code'] === -32601
+        expect(right, `An unknown request (id ${JSON.stringify(id)}) was not answered -32601`, [answer])
+      }
+    },
+  ),
+  row('undeclared MCP basic/lifecycle#capability-negotiation', 'The client refuses what it does not declare').by(
     [undeclared, wasAsked],
     (seen, x) => {
       const kinds = ['sampling', 'roots', 'elicitation'].filter(kind => !seen.has(kind))
-      if (kinds.length === 0) x.leave('the client declares everything that it could be asked')
+      if (kinds.length === 0) x.leave('the client declares every capability')
       for (const kind of kinds) {
         const answer = seen.answer(`ask-${kind}`)
         x.expect(isRecord(answer?.frame?.['error']), `${kind} was not declared, and was not refused`, [answer])
       }
     },
   ),
-  row('form MCP client/elicitation', 'A form is answered with what it asks for').by(asked(accepted, elicits, 'elicitation'), {
+  row('form MCP client/elicitation', 'A form is answered with matching values').by(asked(accepted, elicits, 'elicitation'), {
     'The form was not answered with an action': gives(({ action }) => isAction(action)),
     'Only an accepted form has content': noContent,
     'name is required and a text': filledIn(({ name }) => is.word(name)),
@@ -186,15 +192,12 @@ export const askingScenarios = [
     'member is a boolean': filledIn(({ member }) => is.optional(is.boolean)(member)),
     'colour is one of two': filledIn(({ colour }) => is.oneOf(undefined, 'red', 'green')(colour)),
   }),
-  row('decline MCP client/elicitation', 'A refused form carries nothing that was typed').by(
-    asked(declined, elicits, 'elicitation'),
-    {
-      'the client accepts whatever it is asked': orSkip(gives(({ action }) => action !== 'accept')),
-      'The form was not answered with an action': gives(({ action }) => isAction(action)),
-      'Only an accepted form has content': noContent,
-    },
-  ),
-  row('defaults MCP client/elicitation', 'What the user leaves open is filled with the defaults of the form').by(
+  row('decline MCP client/elicitation', 'A declined form contains no values').by(asked(declined, elicits, 'elicitation'), {
+    'the client accepts every form': orSkip(gives(({ action }) => action !== 'accept')),
+    'The form was not answered with an action': gives(({ action }) => isAction(action)),
+    'Only an accepted form has content': noContent,
+  }),
+  row('defaults MCP client/elicitation', 'Fields that the user leaves open get the defaults of the form').by(
     asked(defaults, urls, 'elicitation'),
     (seen, x) => {
       const { action, content } = answered(seen)
@@ -204,21 +207,21 @@ export const askingScenarios = [
       x.expect(missing.length === 0, `Defaults were not filled in: ${named}`, seen.answers)
     },
   ),
-  row('page JSON-RPC 5.1 E4-10', 'A page is consented to, never fetched by the client itself').by(
+  row('page JSON-RPC 5.1 E4-10', 'A URL is shown to the user, never fetched by the client').by(
     { play: page, revisions: urls, needs: [wasAsked] },
     (seen, x) => {
-      x.expect(seen.visits('GET', '/consent').length === 0, 'The client fetched the page it was to show')
+      x.expect(seen.visits('GET', '/consent').length === 0, 'The client fetched the page instead of showing it')
       if (!seen.has('elicitation')) x.leave('the client does not declare elicitation')
       const { action, content, refused } = answered(seen)
       if (!seen.has('elicitation.url')) {
         const told = seen.stateless ? !isRecord(seen.note('answer')) : objectIn(refused)['code'] === -32602
-        return x.expect(told, 'A client without pages answers -32602', seen.answers)
+        return x.expect(told, 'A client without URL support must answer -32602', seen.answers)
       }
       x.expect(isAction(action), 'The page was not answered with an action', seen.answers)
       x.expect(content === undefined, 'A page is answered without content', seen.answers)
     },
   ),
-  row('sample MCP client/sampling', 'A question to the model is answered with a message, its model and its role').by(
+  row('sample MCP client/sampling', 'A sampling request is answered with a message, its model and its role').by(
     asked(sampling, all, 'sampling'),
     {
       ...lets,
@@ -229,10 +232,10 @@ export const askingScenarios = [
         return blocks.length > 0 && blocks.every(isBlock)
       }),
       'The number of blocks': seen =>
-        !Array.isArray(answered(seen)['content']) || urls.includes(seen.revision) || `${seen.revision} knows one block only`,
+        !Array.isArray(answered(seen)['content']) || urls.includes(seen.revision) || `${seen.revision} allows only one block`,
     },
   ),
-  row('sample-tools MCP client/sampling', 'A model that is given tools uses only those').by(
+  row('sample-tools MCP client/sampling', 'The model uses only the tools that are offered').by(
     asked(samplingTools, urls, 'sampling.tools'),
     {
       ...lets,
@@ -242,7 +245,7 @@ export const askingScenarios = [
       'A tool was used that was not offered': gives(({ content }) =>
         usesIn(content).every(use => fitsPattern({ name: 'look-up', id: is.string }, use)),
       ),
-      'Who uses tools stops with toolUse': gives(
+      'If tools are used, stopReason must be toolUse': gives(
         ({ content, stopReason }) => usesIn(content).length === 0 || stopReason === 'toolUse',
       ),
     },
@@ -252,12 +255,12 @@ export const askingScenarios = [
       ({ roots: list }) => Array.isArray(list) && list.every(root => String(objectIn(root)['uri']).startsWith('file://')),
     ),
   }),
-  row('roots-changed MCP client/roots#root-list-changes', 'Other roots are announced, and given when asked again').by(
+  row('roots-changed MCP client/roots#root-list-changes', 'Changed roots are announced and returned by the next roots/list').by(
     [rootsChanged, declares('roots.listChanged')],
     {
       'the client did not change its roots': orSkip(times(calls, count => count > 1)),
       'The change was not announced': some(seen => seen.notices('notifications/roots/list_changed')),
-      'The old roots were given after the change': shownBy(answers, seen =>
+      'The old roots were returned after the change': shownBy(answers, seen =>
         JSON.stringify(seen.note('last roots') ?? {}).includes('file:///srv/other'),
       ),
     },

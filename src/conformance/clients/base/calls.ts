@@ -87,17 +87,17 @@ const bothWork: Expectations<Observation, ClientJudging> = {
   'The client did not call test-tool': some(calls),
   'The answers': (seen, x, says) => {
     if (!calls(seen).some(({ args }) => args['again'] === true))
-      return (seen.end.error === undefined && !seen.end.timedOut) || `The client failed: ${seen.end.error ?? 'it hung'}`
-    const works = (step: string) =>
+      return (seen.end.error === undefined && !seen.end.timedOut) || `The client failed: ${seen.end.error ?? 'it did not end'}`
+    const succeeds = (step: string) =>
       reported(step, entry => entry.ok || `The client did not get the answer of its call: ${entry.message ?? ''}`)(seen, x, says)
-    return works('call') === true ? works('again') : works('call')
+    return succeeds('call') === true ? succeeds('again') : succeeds('call')
   },
 }
 
 const calledOnce = times(calls, 1)
 
 const answering = [
-  answerRow('matched MCP basic#requests', 'Answers in another order come to those who asked').by(
+  answerRow('matched MCP basic#requests', 'Responses in another order reach the right calls').by(
     [outOfOrder, hasReport],
     ({ reported }, x) => {
       for (const [step, text] of [
@@ -109,9 +109,9 @@ const answering = [
       }
     },
   ),
-  answerRow('noise MCP basic#messages', 'Strange notifications and answers that nobody waits for do no harm').by(noise, bothWork),
-  answerRow('garbage JSON-RPC 5.1', 'Frames that are no messages do no harm').by(garbage, bothWork),
-  answerRow('huge MCP basic/transports', 'A huge answer is taken or refused, and the client goes on').by(huge, {
+  answerRow('noise MCP basic#messages', 'Unknown notifications and unexpected responses do no harm').by(noise, bothWork),
+  answerRow('garbage JSON-RPC 5.1', 'Frames that are not messages are ignored').by(garbage, bothWork),
+  answerRow('huge MCP basic/transports', 'A huge answer is accepted or refused, and the client continues').by(huge, {
     'The client hangs after a frame of 20 MiB': ({ end }) => !end.timedOut,
     'The client did not call test-tool': some(calls),
     'The end': seen => {
@@ -120,31 +120,31 @@ const answering = [
       return !died || `The client died of a frame of 20 MiB (code ${code})`
     },
   }),
-  answerRow('refused MCP 2026-07-28 basic#results', 'An error is an error, and is not asked for again').by(refused, {
+  answerRow('refused MCP 2026-07-28 basic#results', 'An error response is final: the call is not repeated').by(refused, {
     'The calls': times(calls, 1, count => `A call with bad parameters was made ${count} times`),
-    'The client takes an error for a result': reported('call', ({ ok }) => !ok),
+    'The client reports an error as a result': reported('call', ({ ok }) => !ok),
   }),
-  answerRow('tool-error MCP server/tools#error-handling', 'A tool that failed is told from one that worked').by(
+  answerRow('tool-error MCP server/tools#error-handling', 'A tool that failed is distinguished from one that succeeded').by(
     [toolError, hasReport],
     {
-      'The client takes isError for success': ({ reported }) => {
+      'The client reports isError as success': ({ reported }) => {
         const entry = reported.get('call')
         return entry?.isError === true || entry?.ok === false
       },
-      'A tool that failed for good was called again': calledOnce,
+      'A tool that failed permanently was called again': calledOnce,
     },
   ),
-  answerRow('structured MCP server/tools#structured-content', 'Structured content that breaks its schema is noticed').by(
+  answerRow('structured MCP server/tools#structured-content', 'Structured content that does not match its schema is detected').by(
     { play: structured, revisions: ['2025-06-18', '2025-11-25', '2026-07-28'], needs: [hasReport] },
     { 'Clients should check structured content against the output schema': should(reported('call', ({ ok }) => ok !== true)) },
   ),
-  answerRow('batch MCP 2025-03-26 basic#batching', 'Answers that come gathered in an array are taken apart').by(
+  answerRow('batch MCP 2025-03-26 basic#batching', 'Batched responses are accepted').by(
     { play: batch, revisions: ['2025-03-26'] },
     {
-      'The client waits for an answer that came in an array': ({ end }) => !end.timedOut,
+      'The client still waits for a response that came in a batch': ({ end }) => !end.timedOut,
       'The answer': reported(
         'call',
-        ({ ok, message }) => ok || `The client did not take the answer out of the array: ${message ?? ''}`,
+        ({ ok, message }) => ok || `The client did not find the response in the batch: ${message ?? ''}`,
       ),
     },
   ),
@@ -159,7 +159,7 @@ function tellProgress({ revision, id, meta: { progressToken }, tell }: ClientReq
 
 const progress = reportedPlay('progress', {
   // A client that is busy with something else still comes to the ping.
-  patienceMs: 10_000,
+  waitMs: 10_000,
   steps: twoCalls({ progress: true }),
   on: {
     'tools/call': async request => {
@@ -204,39 +204,40 @@ const during = clientTable('client/', { play: progress, revisions: official })
 const cancelled = { play: cancel, revisions: allRevisions }
 
 const meanwhile = [
-  during('progress/token MCP basic/utilities/progress', 'Who wants progress names a token of its own for each call').by(
-    (seen, x) => {
-      const made = calls(seen)
-      const tokens = made.map(({ meta }) => meta['progressToken']).filter(token => token !== undefined)
-      if (tokens.length === 0) x.leave('the client does not ask for progress')
-      x.expect(
-        tokens.every(token => typeof token === 'string' || Number.isInteger(token)),
-        'A token is a string or an integer',
-        made,
-      )
-      x.expect(new Set(tokens.map(token => JSON.stringify(token))).size === tokens.length, 'Two calls have the same token', made)
-    },
-  ),
-  during('progress/heard MCP basic/utilities/progress', 'Progress comes to the call that it belongs to').by((seen, x) => {
+  during(
+    'progress/token MCP basic/utilities/progress',
+    'A client that requests progress sends a separate token for each call',
+  ).by((seen, x) => {
+    const made = calls(seen)
+    const tokens = made.map(({ meta }) => meta['progressToken']).filter(token => token !== undefined)
+    if (tokens.length === 0) x.leave('the client does not ask for progress')
+    x.expect(
+      tokens.every(token => typeof token === 'string' || Number.isInteger(token)),
+      'A token is a string or an integer',
+      made,
+    )
+    x.expect(new Set(tokens.map(token => JSON.stringify(token))).size === tokens.length, 'Two calls have the same token', made)
+  }),
+  during('progress/heard MCP basic/utilities/progress', 'Progress reaches the right call').by((seen, x) => {
     const heard = seen.reported.get('first')?.progress
     if (heard === undefined) return x.leave('the client does not report progress')
     // Where no ping can tell that all was heard, an answer may overtake what was told before it.
     const second = seen.reported.get('second')?.progress ?? 0
     if (seen.stateless && heard <= 3 && second <= 1 && heard + second < 4)
-      return x.warn(`The calls were told of 3 and 1 steps and heard ${heard} and ${second}`)
-    x.expect(heard === 3, `The first call was told of 3 steps and heard ${heard}`, seen.calls())
-    x.expect(second === 1, `The second call was told of 1 step and heard ${second}`, seen.calls())
+      return x.warn(`The calls were sent 3 and 1 progress messages and reported ${heard} and ${second}`)
+    x.expect(heard === 3, `The first call was sent 3 progress messages and reported ${heard}`, seen.calls())
+    x.expect(second === 1, `The second call was sent 1 progress message and reported ${second}`, seen.calls())
   }),
   during(
     'cancel/said MCP basic/utilities/cancellation MCP basic/transports#sending-messages-to-the-server',
-    'A call that is given up is cancelled as the wire and the carrier say',
+    'An abandoned call is cancelled as the revision and transport require',
   ).by(cancelled, (seen, { expect, leave }) => {
     const slow = calls(seen).find(({ args }) => args['slow'] === true)
-    if (slow === undefined) return leave('the client did not make the call that it was to give up')
+    if (slow === undefined) return leave('the client did not make the call that it should abandon')
     const how = cancelOf(seen, slow.id) ?? closeOf(seen, slow.line)
     const byLeaving = seen.stateless && seen.carrier === 'http'
-    const says = byLeaving ? 'Over HTTP a call is cancelled by closing its stream' : 'The server was not told'
-    expect(how !== undefined, 'The client neither cancelled the call nor let go of it', [slow])
+    const says = byLeaving ? 'Over HTTP a call is cancelled by closing its stream' : 'The client did not cancel the call'
+    expect(how !== undefined, 'The client neither cancelled the call nor closed its stream', [slow])
     expect((how === 'left') === byLeaving, says, [slow])
     const told = seen.notices('notifications/cancelled')
     expect(!byLeaving || told.length === 0, 'Over HTTP there is no such notification', told)
@@ -245,12 +246,12 @@ const meanwhile = [
   }),
   during(
     'cancel/late MCP basic/utilities/cancellation#behavior-requirements',
-    'An answer that comes after the cancel confuses nobody',
+    'A response after the cancellation does no harm',
   ).by(cancelled, {
-    'the client did not make the call that it was to give up': orSkip(seen => calls(seen)[0]?.args['slow'] === true),
-    'The client did not go on after a late answer': times(calls, count => count > 1),
+    'the client did not make the call that it should abandon': orSkip(seen => calls(seen)[0]?.args['slow'] === true),
+    'The client did not continue after a late answer': times(calls, count => count > 1),
     'The call after it': reported('after', ({ ok, message }) => ok || `The call after it failed: ${message ?? ''}`),
-    'The call that was given up is reported as done': reported('slow', ({ ok }) => !ok),
+    'The abandoned call is reported as done': reported('slow', ({ ok }) => !ok),
   }),
 ]
 
@@ -305,7 +306,7 @@ const tasking = [
     'The result of the task was not fetched': seen => seen.requests('tasks/result')[0]?.params['taskId'] === 'task/1',
     'The result': isResult,
   }),
-  taskRow('decided SEP-2322', 'A call that has become a task is asked after until it is done').by(
+  taskRow('decided SEP-2322', 'A call that has become a task is polled until it is done').by(
     {
       play: decided,
       revisions: ['2026-07-28'],
@@ -315,13 +316,13 @@ const tasking = [
       'The polls': times(
         'tasks/get',
         count => count >= 3,
-        count => `The task was asked after ${count} times and not to its end`,
+        count => `The task was polled ${count} times, but not to its end`,
       ),
       'taskId must be the one of the task': each('tasks/get', params({ taskId: 'task/1' })),
       'The pauses': seen => {
         const asked = seen.requests('tasks/get')
         const least = Math.min(...asked.slice(1).map(({ at }, index) => at - (asked[index]?.at ?? 0)))
-        return least >= POLL_MS - 30 || `It was asked after every ${Math.round(least)} ms; pollIntervalMs is ${POLL_MS}`
+        return least >= POLL_MS - 30 || `The task was polled every ${Math.round(least)} ms; pollIntervalMs is ${POLL_MS}`
       },
       'Mcp-Name must be the taskId': each(
         'tasks/get',

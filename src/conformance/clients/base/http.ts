@@ -56,7 +56,7 @@ const lostSession = reportedPlay('session-lost', {
     },
 })
 
-const noStream = reportedPlay('no-stream', { deaf: true })
+const noStream = reportedPlay('no-stream', { inputClosed: true })
 const streamed = reportedPlay('streamed', { streams: true })
 
 /** The old pair names an endpoint on another origin, where a token would go to whoever sits there. */
@@ -66,81 +66,88 @@ const foreignEndpoint = play('foreign-endpoint', {
 })
 
 /** The request with which the client came back for the rest of a stream. */
-function comeback(seen: Observation): HttpVisit | undefined {
+function reconnection(seen: Observation): HttpVisit | undefined {
   return seen.visits('GET').find(({ headers }) => headers['last-event-id'] !== undefined)
 }
 
 const row = clientTable('client/', { revisions: httpSessions, carriers: ['http'] })
 const wasBroken = { 'the client did not call the tool': orSkip((seen: Observation) => seen.note('broken at') !== undefined) }
 const lastEvent = (seen: Observation) => {
-  const id = comeback(seen)?.headers['last-event-id'] ?? 'event-1'
+  const id = reconnection(seen)?.headers['last-event-id'] ?? 'event-1'
   return id === 'event-1' || `Last-Event-ID must be event-1, not ${id}`
 }
 
 const streams = [
   row(
     'http/retry MCP 2025-11-25 basic/transports#resumability-and-redelivery',
-    'A stream that the server lets go of is taken up after the time it named',
+    'A stream that the server closes is resumed after the time that it named',
   ).by(
     { play: retried, revisions: ['2025-11-25'] },
     {
       ...wasBroken,
-      'The client did not come back for the answer': seen => comeback(seen) !== undefined,
+      'The client did not resume the stream': seen => reconnection(seen) !== undefined,
       'The last event': lastEvent,
       'The wait': seen => {
         // Timers may fire a little early, clocks differ a little.
-        const waited = (comeback(seen)?.at ?? 0) - (seen.note<number>('broken at') ?? 0)
+        const waited = (reconnection(seen)?.at ?? 0) - (seen.note<number>('broken at') ?? 0)
         return (
-          waited >= RETRY_MS - 60 || `The client came back after ${Math.round(waited)} ms, before the ${RETRY_MS} ms it was told`
+          waited >= RETRY_MS - 60 ||
+          `The client came back after ${Math.round(waited)} ms, before the ${RETRY_MS} ms that the server named`
         )
       },
       'The answer on the new stream was lost': reported('call', ({ ok }) => ok),
     },
   ),
-  row('http/resume MCP basic/transports#resumability-and-redelivery', 'A stream that breaks is resumed behind the last event').by(
+  row('http/resume MCP basic/transports#resumability-and-redelivery', 'A broken stream is resumed after the last event').by(
     resumed,
     {
       ...wasBroken,
-      'The client does not resume broken streams': should(seen => comeback(seen) !== undefined),
+      'The client does not resume broken streams': should(seen => reconnection(seen) !== undefined),
       'The last event': lastEvent,
       'The session must be named when a stream is resumed': seen =>
-        (comeback(seen)?.headers['mcp-session-id'] ?? 'session-1') === 'session-1',
+        (reconnection(seen)?.headers['mcp-session-id'] ?? 'session-1') === 'session-1',
     },
   ),
   row(
     'http/session-lost MCP basic/transports#session-management',
-    'A session that the server no longer knows is opened anew, without its id',
+    'A session that the server no longer knows is opened again, without its id',
   ).by(lostSession, (seen, { expect, leave }) => {
     const lost = seen.note<number>('lost at')
     if (lost === undefined) return leave('the client did not make a second call')
     const anew = seen.requests('initialize').find(({ at }) => at > lost)
     expect(anew !== undefined, 'After a 404 the client must send initialize again', seen.fromClient.slice(-2))
-    expect(anew?.headers['mcp-session-id'] === undefined, 'The new session was asked for under the old id', [anew])
+    expect(anew?.headers['mcp-session-id'] === undefined, 'The new session was requested with the old id', [anew])
     const later = seen.fromClient.filter(({ at, headers }) => at > (anew?.at ?? 0) && headers['mcp-session-id'] === 'session-1')
-    expect(later.length === 0, 'The dead session was still used', later.slice(0, 1))
+    expect(later.length === 0, 'The lost session was still used', later.slice(0, 1))
   }),
-  row(
-    'http/no-stream MCP basic/transports#listening-for-messages-from-the-server',
-    'A server without a stream of its own is served as well',
-  ).by(noStream, {
-    'The client did not get along with 405 for its GET': some(calls),
-  }),
-  row('http/no-get MCP 2026-07-28 basic/transports/streamable-http', 'There is nothing to GET, to DELETE or to resume').by(
-    { play: plainRun, revisions: stateless },
+  row('http/no-stream MCP basic/transports#listening-for-messages-from-the-server', 'A server without a GET stream works').by(
+    noStream,
     {
-      'The client sent a GET, which this wire does not have': unvisited('/mcp'),
-      'The client sent a DELETE, which this wire does not have': seen => seen.visits('DELETE').length === 0,
-      'There are no sessions on this wire': none(everything, ({ headers }) => headers['mcp-session-id'] !== undefined),
+      'The client did not accept 405 for its GET': some(calls),
     },
   ),
-  row('http/streamed MCP basic/transports#sending-messages-to-the-server', 'An answer is taken from a stream as from a body').by(
+  row('http/no-get MCP 2026-07-28 basic/transports/streamable-http', 'The client sends no GET, DELETE or resumption').by(
+    { play: plainRun, revisions: stateless },
+    {
+      'The client sent a GET, which this revision does not have': unvisited('/mcp'),
+      'The client sent a DELETE, which this revision does not have': seen => seen.visits('DELETE').length === 0,
+      'This revision has no sessions': none(everything, ({ headers }) => headers['mcp-session-id'] !== undefined),
+    },
+  ),
+  row(
+    'http/streamed MCP basic/transports#sending-messages-to-the-server',
+    'A response is accepted from a stream and from a body',
+  ).by(
     { play: streamed, revisions: [...httpSessions, ...stateless] },
     {
       'The client does not read answers from streams': some(calls),
       'The answer on the stream was lost': reported('call', ({ ok }) => ok),
     },
   ),
-  row('sse/foreign-endpoint MCP 2024-11-05 basic/transports#http-with-sse', 'An endpoint on another origin gets nothing').by(
+  row(
+    'sse/foreign-endpoint MCP 2024-11-05 basic/transports#http-with-sse',
+    'Nothing is sent to an endpoint on another origin',
+  ).by(
     { play: foreignEndpoint, revisions: ['2024-11-05'], carriers: ['sse'] },
     { 'The client sent its messages to another origin': none(everything, ({ http }) => http?.path.includes('stolen') === true) },
   ),
@@ -190,7 +197,7 @@ const headerRow = clientTable('client/headers/', { revisions: ['2026-07-28'], ca
 const headers = [
   headerRow(
     'mirrored MCP 2026-07-28 basic/transports/streamable-http',
-    'Marked arguments are in headers, encoded where they have to be, and left out where they are null',
+    'Marked arguments are in headers, encoded if necessary, and omitted if null',
   ).by(mirrored, {
     'the client did not call the tool with these arguments': orSkip(first(calls, ({ args }) => args['region'] !== undefined)),
     'The headers': first(calls, ({ headers: sent }) => {
@@ -202,10 +209,10 @@ const headers = [
   }),
   headerRow(
     'impossible MCP 2026-07-28 basic/transports/streamable-http',
-    'A tool whose marks cannot be headers is not offered, the others are',
+    'A tool whose marks cannot be headers is not offered; the others are',
   ).by(impossible, {
     'the client called nothing': orSkip(some(seen => seen.calls())),
-    'One bad tool has taken the good ones with it': some(calls),
+    'One invalid tool removed the valid ones': some(calls),
     'the client does not report what it lists': orSkip(seen => seen.reported.get('list')?.count !== undefined),
     // The report is listed too.
     'The tools': reported(

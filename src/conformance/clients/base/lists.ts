@@ -44,12 +44,12 @@ const remote = play('remote-schema', {
 const listRow = clientTable('client/lists/', { revisions: official })
 
 const listing = [
-  listRow('pages MCP server/utilities/pagination', 'Every page is asked for, with the cursor as it was given').by(pages, {
-    'The client took the first page for the whole list': times('tools/list', count => count > 1),
+  listRow('pages MCP server/utilities/pagination', 'Every page is requested, with the cursor unchanged').by(pages, {
+    'The client treated the first page as the whole list': times('tools/list', count => count > 1),
     'The cursors': seen => {
       const given = seen.requests('tools/list').map(({ params: { cursor } }) => cursor)
       const missing = cursors.find(cursor => !given.includes(cursor))
-      return missing === undefined || `The cursor ${JSON.stringify(missing)} was not given back`
+      return missing === undefined || `The cursor ${JSON.stringify(missing)} was not sent back`
     },
     'The tool of the last page was not found': some(calls),
   }),
@@ -59,17 +59,17 @@ const listing = [
   ).by(
     { play: emptyCursor, revisions: stateless },
     {
-      'The page behind the empty cursor was not asked for': seen =>
+      'The page after the empty cursor was not requested': seen =>
         seen.requests('tools/list').some(({ params }) => params['cursor'] === ''),
     },
   ),
-  listRow('endless MCP server/utilities/pagination', 'A list that gives the same cursor for ever is given up').by(endless, {
+  listRow('endless MCP server/utilities/pagination', 'A list that repeats the same cursor endlessly is abandoned').by(endless, {
     'The end': seen => {
       const { length } = seen.requests('tools/list')
-      return (!seen.end.timedOut && length < 2_000) || `The client was still asking after ${length} pages`
+      return (!seen.end.timedOut && length < 2_000) || `The client still requested pages after ${length} pages`
     },
   }),
-  listRow('no-dereference MCP basic#json-schema-usage', 'A schema is not looked up on the network').by(remote, {
+  listRow('no-dereference MCP basic#json-schema-usage', 'The client does not fetch schemas from the network').by(remote, {
     'The client did not list the tools': some('tools/list'),
     'The client fetched the address of a $ref': unvisited('/schema.json'),
   }),
@@ -140,13 +140,13 @@ const changing = [
     (seen, x) => {
       if (seen.stateless && seen.requests('subscriptions/listen').length === 0) x.leave('the client does not listen for changes')
       const announced = seen.log.messages.find(({ from, method }) => from === 'server' && method === listChanged)
-      if (announced === undefined) return x.leave('the client opened no stream on which the change could be told')
+      if (announced === undefined) return x.leave('the client opened no stream for notifications of the change')
       const again = seen.requests('tools/list').filter(({ at }) => at >= announced.at)
       if (again.length === 0 && seen.reported.size === 0 && seen.calls().length > 0) x.leave('the client does not follow changes')
       x.expect(again.length > 0, 'The list was not read again after the change', [announced, ...seen.fromClient.slice(-2)])
     },
   ),
-  changeRow('listen MCP 2026-07-28 basic/versioning', 'A listen says what it wants to hear, and ends with its stream').by(
+  changeRow('listen MCP 2026-07-28 basic/versioning', 'A listen names its notifications, and ends with its stream').by(
     { revisions: stateless },
     {
       'the client does not listen for changes': orSkip(some('subscriptions/listen')),
@@ -154,7 +154,7 @@ const changing = [
         'subscriptions/listen',
         params({ notifications: { toolsListChanged: true } }),
       ),
-      'The client did not let go of its listen': first(
+      'The client did not close its listen request': first(
         'subscriptions/listen',
         ({ id, line }, seen) =>
           seen.notices('notifications/cancelled').some(({ params: { requestId } }) => requestId === id) ||
@@ -164,7 +164,7 @@ const changing = [
   ),
   changeRow(
     'subscribes MCP server/resources#subscriptions',
-    'A resource that is watched is subscribed to, and read again when it was updated',
+    'A watched resource is subscribed to, and read again after an update',
   ).by(updated, (seen, { expect, leave }) => {
     const [asked] = seen.requests(seen.stateless ? 'subscriptions/listen' : 'resources/subscribe')
     if (asked === undefined) return leave('the client did not watch the resource')
@@ -174,11 +174,11 @@ const changing = [
     const read = seen.requests('resources/read').filter(({ at }) => at >= asked.at)
     expect(read.length > 0, 'The resource was not read again after its update', seen.fromClient.slice(-3))
   }),
-  changeRow('unsubscribes MCP server/resources#subscriptions', 'A resource that is no longer watched is given up').by(
+  changeRow('unsubscribes MCP server/resources#subscriptions', 'A resource that is no longer watched is unsubscribed').by(
     inSessions,
     {
       'the client did not watch the resource': orSkip(some('resources/subscribe')),
-      'The client left its subscription behind': should(some('resources/unsubscribe')),
+      'The client did not unsubscribe': should(some('resources/unsubscribe')),
     },
   ),
 ]
@@ -224,7 +224,7 @@ const using = [
     }),
     'The text': reported('read', ({ text, message }) => text === 'the note' || `The resource reads "${text ?? message}"`),
   }),
-  useRow('prompts MCP basic#messages', 'A prompt is asked for by its name, with arguments that are texts').by({
+  useRow('prompts MCP basic#messages', 'A prompt is requested by its name, with string arguments').by({
     'the client uses no prompts': orSkip(some('prompts/get')),
     'The prompt must be asked for as the step says': first(
       'prompts/get',
@@ -232,8 +232,8 @@ const using = [
     ),
     'The text': reported('prompt', ({ text, message }) => text === 'Hello Ada' || `The prompt says "${text ?? message}"`),
   }),
-  useRow('completion MCP server/utilities/completion', 'A completion names what it completes and how far one has typed').by({
-    'the client asks for no completions': orSkip(some('completion/complete')),
+  useRow('completion MCP server/utilities/completion', 'A completion names its reference and the typed prefix').by({
+    'the client requests no completions': orSkip(some('completion/complete')),
     'ref must be the prompt': first('completion/complete', params({ ref: { type: 'ref/prompt', name: 'test-prompt' } })),
     'argument must have name and value': first('completion/complete', params({ argument: { name: 'who', value: 'A' } })),
   }),

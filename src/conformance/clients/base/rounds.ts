@@ -55,15 +55,15 @@ function retry(tool: string, check: (message: LoggedMessage, seen: Observation) 
   const retries = (seen: Observation) =>
     seen.calls(tool).filter(({ params }) => 'inputResponses' in params || 'requestState' in params)
   return (seen: Observation, x: ClientJudging, says: string) =>
-    retries(seen).length === 0 ? 'The client did not come back with its answer' : first(retries, check)(seen, x, says)
+    retries(seen).length === 0 ? 'The client did not send the answer' : first(retries, check)(seen, x, says)
 }
 
 /** Questions that come inside results. */
 export const roundScenarios = [
-  roundRow('state SEP-2322', 'The state comes back byte for byte, under a new id').by(inRounds, {
-    'requestState is not what was given': retry('test-tool', ({ params }) => params['requestState'] === STATE),
+  roundRow('state SEP-2322', 'requestState is returned unchanged, under a new request id').by(inRounds, {
+    'requestState was changed': retry('test-tool', ({ params }) => params['requestState'] === STATE),
     'The second call has the id of the first': retry('test-tool', ({ id }, seen) => id !== calls(seen)[0]?.id),
-    'The second call is another one': retry('test-tool', ({ params }) => sameJson(params['arguments'], { n: 1 })),
+    'The second call differs from the first': retry('test-tool', ({ params }) => sameJson(params['arguments'], { n: 1 })),
   }),
   roundRow('answers SEP-2322', 'Answers are bare results under the keys of their questions').by(inRounds, {
     'inputResponses must have the key confirm, and no other': retry('test-tool', ({ params }) => answersOnly(params, 'confirm')),
@@ -71,23 +71,23 @@ export const roundScenarios = [
       fitsPattern({ action: is.string, result: is.absent, resultType: is.absent }, objectIn(params, 'inputResponses')['confirm']),
     ),
   }),
-  roundRow('no-state SEP-2322', 'Where no state was given none is sent, and none of another call').by(inRounds, {
-    'A state was sent that this call was never given': retry('plain-tool', ({ params }) => !('requestState' in params)),
+  roundRow('no-state SEP-2322', 'Without a requestState none is sent, and none of another call').by(inRounds, {
+    'The call sent a requestState that it never received': retry('plain-tool', ({ params }) => !('requestState' in params)),
   }),
   roundRow('twice SEP-2322', 'Each round has the newest state and answers only the last questions').by(inRounds, (seen, x) => {
     const made = seen.calls('twice-tool')
     const states = JSON.stringify(made.map(({ params }) => params['requestState']))
-    x.expect(states === '[null,"round 1","round 2"]', `The states came as ${states}`, made)
+    x.expect(states === '[null,"round 1","round 2"]', `The client sent the states ${states}`, made)
     x.expect(answersOnly(made.at(-1)?.params, 'step2'), 'Only the questions of the last round are answered', made.slice(-1))
   }),
-  roundRow('state-only SEP-2322', 'A state without questions is brought back at once').by([stateOnly, wasCalled], {
-    'The client did not come back with the state': shownBy(calls, seen => calls(seen).at(-1)?.params['requestState'] === 'later'),
+  roundRow('state-only SEP-2322', 'A requestState without questions is returned at once').by([stateOnly, wasCalled], {
+    'The client did not return the requestState': shownBy(calls, seen => calls(seen).at(-1)?.params['requestState'] === 'later'),
   }),
-  roundRow('strange SEP-2322', 'A result of an unknown type is no result, and not asked for again').by(
+  roundRow('strange SEP-2322', 'A result of an unknown type is an error, and the call is not repeated').by(
     [strangeResult, wasCalled],
     {
-      'An unknown result was asked for again': times(calls, 1),
-      'The client takes an unknown result for a complete one': reported('call', ({ ok }) => !ok),
+      'The call with an unknown result was repeated': times(calls, 1),
+      'The client treats an unknown result as complete': reported('call', ({ ok }) => !ok),
     },
   ),
 ]

@@ -48,36 +48,36 @@ const running = [
     'The client did not call test-tool': some(calls),
     'The arguments of a call are an object': first(calls, params({ arguments: is.optional(isRecord) })),
   }),
-  row('ends MCP basic/lifecycle#shutdown', 'The client ends by itself and takes what it has opened with it').by(inAll, {
-    'The client had to be ended': ({ end }) => !end.timedOut,
+  row('ends MCP basic/lifecycle#shutdown', 'The client exits without being killed, and closes what it has opened').by(inAll, {
+    'The client did not end and was killed': ({ end }) => !end.timedOut,
     'The code': ({ end }) => (end.code ?? 0) === 0 || `The client ended with code ${end.code}: ${end.error ?? ''}`,
     'The error': ({ end }) => end.error === undefined || `The client failed: ${end.error}`,
     'A session that is no longer needed should be ended by DELETE': should(
       seen => seen.carrier !== 'http' || !httpSessions.includes(seen.revision) || seen.visits('DELETE').length > 0,
     ),
   }),
-  row('initialize MCP basic/lifecycle#initialization', 'A session begins with a whole initialize').by(inSessions, {
+  row('initialize MCP basic/lifecycle#initialization', 'A session begins with a complete initialize').by(inSessions, {
     'The client did not send initialize': some('initialize'),
     'protocolVersion must be a string': first('initialize', params({ protocolVersion: is.string })),
     'capabilities must be an object': first('initialize', params({ capabilities: isRecord })),
     'clientInfo must have name and version': first('initialize', params({ clientInfo: isNamed })),
   }),
-  row('offers MCP basic/lifecycle#version-negotiation', 'The client offers the version that it was told to speak').by(
+  row('offers MCP basic/lifecycle#version-negotiation', 'The client offers the version that it was configured to speak').by(
     inSessions,
     {
       'The offer': should(seen => {
         const offer = seen.requests('initialize')[0]?.params['protocolVersion']
-        return offer === seen.wire || `It offered ${String(offer)} and was talked down to ${seen.wire}`
+        return offer === seen.wire || `The client offered ${String(offer)} and settled on ${seen.wire}`
       }),
     },
   ),
-  row('initialized MCP basic/lifecycle#initialization', 'Nothing is asked before the session is announced as open').by(
+  row('initialized MCP basic/lifecycle#initialization', 'No request is sent before notifications/initialized').by(
     { revisions: [...sessions, 's3'] },
     (seen, x) => {
       const [ready] = seen.notices(seen.revision === 's3' ? 'initialized' : 'notifications/initialized')
-      x.expect(ready !== undefined, 'The client did not announce that it is ready', seen.fromClient.slice(0, 4))
+      x.expect(ready !== undefined, 'The client did not send notifications/initialized', seen.fromClient.slice(0, 4))
       const early = seen.requests().filter(({ method, at }) => at < (ready?.at ?? 0) && !isOpening(method))
-      x.expect(early.length === 0, 'A request came before the client was ready', [...early.slice(0, 2), ready])
+      x.expect(early.length === 0, 'A request came before notifications/initialized', [...early.slice(0, 2), ready])
     },
   ),
   row('ids MCP basic#requests', 'Ids are strings or integers, and none is used twice').by(inAll, (seen, { expect }) => {
@@ -91,40 +91,43 @@ const running = [
       used.set(key, request)
     }
   }),
-  row('envelopes MCP basic#messages', 'Every message is one whole JSON-RPC 2.0 object').by(inAll, {
+  row('envelopes MCP basic#messages', 'Every message is one complete JSON-RPC 2.0 object').by(inAll, {
     'A message is one JSON object with jsonrpc "2.0"': each(everything, ({ frame }) => frame?.['jsonrpc'] === '2.0'),
     'params, where there are some, are an object': each(everything, ({ frame }) => is.optional(isRecord)(frame?.['params'])),
   }),
-  row('words MCP basic#messages', 'The client uses only words that the revision has').by({
+  row('words MCP basic#messages', 'The client uses only methods of the revision').by({
     'The methods': (seen, x, says) => none('*', isUnknown)(seen, x, says) || `${seen.revision} has no such method`,
   }),
-  row('undeclared MCP basic/lifecycle#capability-negotiation', 'What the server did not declare is not asked for').by({
+  row('undeclared MCP basic/lifecycle#capability-negotiation', 'The client requests nothing that the server did not declare').by({
     'The server declared tools only': none('*', ({ method }) => undeclared.test(String(method))),
   }),
-  row('meta MCP 2026-07-28 basic', 'Every request names its version, its sender and what the sender can do').by(inStateless, {
-    'The version': each(
-      afterOpening,
-      ({ meta }, { wire }) => meta[keys.version] === wire || `_meta must name the version ${wire}`,
-    ),
-    '_meta must have clientCapabilities': each(afterOpening, ({ meta }) => isRecord(meta[keys.capabilities])),
-    'clientInfo must have name and version': each(afterOpening, ({ meta: { [keys.info]: info } }, { revision }) =>
-      info === undefined ? revision === '2026-07-28' : fitsPattern(isNamed, info),
-    ),
-    '_meta should name the client': should(each(afterOpening, ({ meta }) => meta[keys.info] !== undefined)),
-  }),
+  row('meta MCP 2026-07-28 basic', 'Every request names its version, its client and the capabilities of the client').by(
+    inStateless,
+    {
+      'The version': each(
+        afterOpening,
+        ({ meta }, { wire }) => meta[keys.version] === wire || `_meta must name the version ${wire}`,
+      ),
+      '_meta must have clientCapabilities': each(afterOpening, ({ meta }) => isRecord(meta[keys.capabilities])),
+      'clientInfo must have name and version': each(afterOpening, ({ meta: { [keys.info]: info } }, { revision }) =>
+        info === undefined ? revision === '2026-07-28' : fitsPattern(isNamed, info),
+      ),
+      '_meta should name the client': should(each(afterOpening, ({ meta }) => meta[keys.info] !== undefined)),
+    },
+  ),
   row(
     'one-way MCP 2026-07-28 basic/versioning',
     'The client sends requests only: no handshake, no answers, no notifications over HTTP',
   ).by(inStateless, {
-    'Answers are not sent on this wire': none(answers),
-    'Notifications of clients do not exist on this wire': none(
+    'Clients send no responses at this revision': none(answers),
+    'Clients send no notifications at this revision': none(
       everything,
       ({ frame = {}, method }, { carrier }) =>
         'method' in frame && !('id' in frame) && (carrier === 'http' || method !== 'notifications/cancelled'),
     ),
     'A handshake came late': none('initialize', ({ at }, seen) => seen.opened && at >= (seen.calls()[0]?.at ?? 0)),
   }),
-  row('declares MCP basic/lifecycle#capability-negotiation', 'What the client declares are objects').by({
+  row('declares MCP basic/lifecycle#capability-negotiation', 'Declared capabilities are objects').by({
     'The capabilities': ({ capabilities }) => {
       const odd = Object.keys(capabilities).filter(name => !isRecord(capabilities[name]))
       return odd.length === 0 || `Capabilities are objects: ${odd.join(', ')}`
@@ -138,7 +141,7 @@ const streamable = { revisions: [...httpSessions, ...stateless] }
 const overHttp = [
   httpRow(
     'accept MCP basic/transports#sending-messages-to-the-server',
-    'Every POST takes JSON and streams, and says that it brings JSON',
+    'Every POST accepts JSON and event streams, and has the content type JSON',
   ).by(streamable, {
     'The header Accept': each(everything, ({ headers: { accept = '' } }) => {
       const both = /application\/json|\*\/\*/.test(accept) && /text\/event-stream|\*\/\*/.test(accept)
@@ -150,7 +153,7 @@ const overHttp = [
   }),
   httpRow(
     'version MCP basic/transports#protocol-version-header',
-    'Every request after the opening carries the version it was settled on',
+    'Every request after the handshake has the negotiated version',
   ).by(
     { revisions: ['2025-06-18', '2025-11-25', ...stateless] },
     {
@@ -160,10 +163,7 @@ const overHttp = [
       }),
     },
   ),
-  httpRow(
-    'session MCP basic/transports#session-management',
-    'Every request of a session carries its id, and the opening carries none',
-  ).by(
+  httpRow('session MCP basic/transports#session-management', 'Every request of a session has its id, and initialize has none').by(
     { revisions: httpSessions },
     {
       'initialize opens a session; it has none': each('initialize', header('mcp-session-id', undefined)),
@@ -174,7 +174,7 @@ const overHttp = [
       ),
     },
   ),
-  httpRow('routing MCP 2026-07-28 basic/transports/streamable-http', 'Mcp-Method and Mcp-Name say what the body says').by({
+  httpRow('routing MCP 2026-07-28 basic/transports/streamable-http', 'Mcp-Method and Mcp-Name match the body').by({
     'Mcp-Method must be the method of the body': each(afterOpening, ({ headers, method }) => headers['mcp-method'] === method),
     'Mcp-Name must be the name of the tool': each(
       seen => seen.calls(),
@@ -239,62 +239,59 @@ function usesTools(seen: Observation): readonly LoggedMessage[] {
 }
 
 const versionRow = clientTable('client/versions/', { play: oldServer, revisions: sessions })
-const shakesHands = { 'the client did not come to a handshake': orSkip(some('initialize')) }
+const handshakeDone = { 'the client did not send a handshake': orSkip(some('initialize')) }
 
 const negotiating = [
   versionRow('offers MCP basic/lifecycle#version-negotiation', 'The client offers a version that exists').by({
-    ...shakesHands,
+    ...handshakeDone,
     'The offer': first(
       'initialize',
       ({ params: { protocolVersion: offer } }) =>
         versions.includes(offer) || `There is no version ${JSON.stringify(offer)} with a handshake`,
     ),
   }),
-  versionRow('accepts MCP basic/lifecycle#version-negotiation', 'A counter-offer is taken, or the client leaves').by(
-    (seen, x) => {
-      const [opening] = seen.requests('initialize')
-      if (opening === undefined) return x.leave('the client did not come to a handshake')
-      const later = afterOpening(seen).filter(({ at }) => at > opening.at)
-      const got = opening.params['protocolVersion'] === seen.wire
-      x.expect(later.length > 0 || !got, 'The client left though it got what it offered', [opening])
-      const odd = later.filter(isModern)
-      x.expect(odd.length === 0, 'After the handshake the client speaks the other wire', odd.slice(0, 1))
-      if (seen.carrier !== 'http' || seen.revision === '2025-03-26') return
-      const unnamed = later.filter(({ headers }) => headers['mcp-protocol-version'] !== seen.wire)
-      x.expect(
-        unnamed.length === 0,
-        `MCP-Protocol-Version must be the one that was settled on, ${seen.wire}`,
-        unnamed.slice(0, 1),
-      )
-    },
-  ),
+  versionRow('accepts MCP basic/lifecycle#version-negotiation', 'The client accepts a counter-offer or ends').by((seen, x) => {
+    const [opening] = seen.requests('initialize')
+    if (opening === undefined) return x.leave('the client did not send a handshake')
+    const later = afterOpening(seen).filter(({ at }) => at > opening.at)
+    const got = opening.params['protocolVersion'] === seen.wire
+    x.expect(later.length > 0 || !got, 'The client ended although its offer was accepted', [opening])
+    const odd = later.filter(isModern)
+    x.expect(odd.length === 0, 'After the handshake the client uses messages of another revision', odd.slice(0, 1))
+    if (seen.carrier !== 'http' || seen.revision === '2025-03-26') return
+    const unnamed = later.filter(({ headers }) => headers['mcp-protocol-version'] !== seen.wire)
+    x.expect(unnamed.length === 0, `MCP-Protocol-Version must be the one that was settled on, ${seen.wire}`, unnamed.slice(0, 1))
+  }),
   versionRow(
     'falls-back MCP 2026-07-28 basic/versioning',
-    'A server that does not know the modern first message is met with a handshake',
+    'With a server that does not know server/discover, the client sends a handshake',
   ).by({
     'the client begins with a handshake': orSkip(some('server/discover')),
     'The client did not fall back to initialize': some('initialize'),
   }),
   versionRow('leaves MCP basic/lifecycle#version-negotiation', 'A version that the client does not speak ends the session').by(
     { play: unknownVersion, revisions: ['2024-11-05', '2025-11-25'] },
-    { ...shakesHands, 'The client goes on at a version that does not exist': none(usesTools) },
+    { ...handshakeDone, 'The client continues at a version that does not exist': none(usesTools) },
   ),
-  versionRow('counter-offer MCP 2026-07-28 basic/versioning', 'A refused version is followed by one that the server named').by(
+  versionRow(
+    'counter-offer MCP 2026-07-28 basic/versioning',
+    'After a refused version the client uses one that the server named',
+  ).by(
     { play: counterOffer, revisions: [modern] },
     {
       'The client did not try again with the version that the server named': seen => seen.requests().filter(isModern).length > 1,
-      'The client did not come to list the tools': some('tools/list'),
+      'The client did not list the tools': some('tools/list'),
     },
   ),
-  versionRow('both MCP 2026-07-28 basic/versioning', 'With a server of both eras the client stays in one').by(
+  versionRow('both MCP 2026-07-28 basic/versioning', 'With a server that supports both modes the client uses one').by(
     { play: bothEras, revisions: [modern] },
     (seen, x) => {
       const used = usesTools(seen)
       const count = used.filter(isModern).length
       x.expect(used.length > 0, 'The client did not list the tools')
-      x.expect(count === 0 || count === used.length, 'Some requests are of one era, some of the other', used.slice(0, 2))
-      const shook = seen.requests('initialize').length > 0
-      x.expect(count > 0 || shook, 'Requests came without a handshake and without a version', used.slice(0, 1))
+      x.expect(count === 0 || count === used.length, 'Some requests are stateless, others belong to a session', used.slice(0, 2))
+      const hadHandshake = seen.requests('initialize').length > 0
+      x.expect(count > 0 || hadHandshake, 'Requests came without a handshake and without a version', used.slice(0, 1))
     },
   ),
 ]

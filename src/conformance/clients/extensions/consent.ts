@@ -72,10 +72,10 @@ const keyRow = knowing('idempotency')
 const problemRow = knowing('problem')
 
 const failures = [
-  keyRow('E11-3 E5-2', 'A passing failure is tried again not before the server wants it, under the same key').by(
+  keyRow('E11-3 E5-2', 'A transient failure is retried after the requested time, with the same key').by(
     {
       play: busyOnce,
-      needs: [requires(seen => seen.calls('test-tool').length > 1, 'the client does not try again by itself')],
+      needs: [requires(seen => seen.calls('test-tool').length > 1, 'the client does not retry automatically')],
     },
     {
       'The second attempt has another key, or none': shownBy(calls, seen => {
@@ -86,49 +86,51 @@ const failures = [
         const [one, two] = calls(seen)
         const waited = (two?.at ?? 0) - (one?.at ?? 0)
         // Its own clock may run a little before ours.
-        return waited >= AFTER_MS - 20 || `It waited ${Math.round(waited)} ms; retry_after_seconds said ${AFTER_MS / 1_000} s`
+        return (
+          waited >= AFTER_MS - 20 || `The client waited ${Math.round(waited)} ms; retry_after_seconds is ${AFTER_MS / 1_000} s`
+        )
       },
-      'Each attempt is a request of its own': seen => calls(seen)[0]?.id !== calls(seen)[1]?.id,
+      'Each attempt is a separate request': seen => calls(seen)[0]?.id !== calls(seen)[1]?.id,
     },
   ),
-  keyRow('E11-3-bounded', 'A failure that does not pass is given up').by(alwaysBusy, {
+  keyRow('E11-3-bounded', 'Retries end after a limited number of attempts').by(alwaysBusy, {
     'The attempts': times(
       calls,
       count => count <= 3,
       count => `Three attempts were allowed, and ${count} were made`,
     ),
     'The attempts have several keys': seen => new Set(calls(seen).map(keyOf)).size === 1,
-    'The client was still trying': ({ end }) => !end.timedOut,
+    'The client was still retrying': ({ end }) => !end.timedOut,
   }),
   problemRow('E11-3-unkeyed', 'Without keys a call that may change something is made once').by(unkeyed, {
     'The calls': times(calls, 1, count => `It was made ${count} times`),
   }),
-  problemRow('E11-4', 'What is wrong for good is not sent again unchanged').by(permanent, {
+  problemRow('E11-4', 'A request that failed permanently is not repeated unchanged').by(permanent, {
     'The calls': times(calls, 1, count => `It was sent ${count} times`),
   }),
-  problemRow('E11-5', 'A missing right is asked for once, then told').by(unauthorized, {
+  problemRow('E11-5', 'A missing permission is requested once, then reported').by(unauthorized, {
     'The calls': times(
       calls,
       count => count === 1 || count === 2,
-      count => `The call was made ${count} times; one more try is all that a new right is good for`,
+      count => `The call was made ${count} times; after a new permission only one more attempt is allowed`,
     ),
-    'The client takes a refusal for success': reported('call', isUndone),
+    'The client reports a refusal as success': reported('call', isUndone),
   }),
-  problemRow('E11-6', 'What the user can do something about is told to the user').by(lasting, {
-    'the client does not report what its user was told': orSkip(seen => seen.reported.get('call')?.problem !== undefined),
-    'The user was not told': reported('call', ({ problem }) => problem),
+  problemRow('E11-6', 'A failure that the user can resolve is reported to the user').by(lasting, {
+    'the client does not report what its user saw': orSkip(seen => seen.reported.get('call')?.problem !== undefined),
+    'The user did not see it': reported('call', ({ problem }) => problem),
   }),
-  problemRow('E4-10', 'The address where a right can be got is not fetched by the client').by(elevated, {
+  problemRow('E4-10', 'The client does not fetch the elevation_url').by(elevated, {
     'the client did not call the tool': orSkip(some(calls)),
     'The client fetched the elevation_url': unvisited('/elevate'),
   }),
-  keyRow('E5-8 E5-1', 'Each call that may change something has a key of its own, of the right form').by(twoCalls, {
+  keyRow('E5-8 E5-1', 'Each call that may change something has its own key, of the right form').by(twoCalls, {
     'the client sends no keys': orSkip(seen => calls(seen).some(one => keyOf(one) !== undefined)),
     'A key is 1 to 128 of A-Z a-z 0-9 _ - : .': each(calls, one => {
       const key = keyOf(one)
       return typeof key === 'string' && keyForm.test(key)
     }),
-    'Two calls have the same key: the second would not be done': shownBy(
+    'Two calls have the same key, so the second would not run': shownBy(
       calls,
       seen => new Set(calls(seen).map(keyOf)).size === calls(seen).length,
     ),
@@ -196,7 +198,7 @@ const isUnsent: ClientBody = {
   'The call was sent': none(calls),
   'A call that was not made is reported as done': reported('call', isUndone),
 }
-const saidYes = { 'the client has nobody who says yes': orSkip(some(calls)) }
+const saidYes = { 'the client has nobody to confirm': orSkip(some(calls)) }
 const wasMade = { 'the client did not make the call': orSkip(some(calls)) }
 
 function saysIntent(message: LoggedMessage): boolean {
@@ -208,36 +210,36 @@ const costRow = knowing('operational')
 const intentRow = knowing('intent')
 
 const consent = [
-  problemRow('E6-1', 'A call that needs a yes is not sent where nobody can be asked').by(nobody, isUnsent),
-  confirmationRow('E6-1-no', 'A call that needs a yes is not sent after a no').by(refused, isUnsent),
-  confirmationRow('E6-10 E6-1', 'The yes is no argument of the tool').by(agreed, {
+  problemRow('E6-1', 'A call that requires confirmation is not sent if nobody can be asked').by(nobody, isUnsent),
+  confirmationRow('E6-1-no', 'A call that requires confirmation is not sent after a refusal').by(refused, isUnsent),
+  confirmationRow('E6-10 E6-1', 'The approval is not an argument of the tool').by(agreed, {
     ...saidYes,
     'The arguments are not those of the call': first(calls, ({ args }) => sameJson(args, { what: 'all' })),
   }),
-  confirmationRow('E6-5', 'What the user has declined is not asked for again by the client itself').by(declined, {
+  confirmationRow('E6-5', 'The client does not repeat a call that the user declined').by(declined, {
     ...saidYes,
     'The calls': times(calls, 1, count => `The call was made ${count} times`),
   }),
-  costRow('E3-7', 'What nobody can price is not free: under a budget it is not sent').by(unknownCost, isUnsent),
-  costRow('E3-2', 'The budget of a call is told to the server').by(affordable, {
+  costRow('E3-7', 'A call of unknown price is not sent under a budget').by(unknownCost, isUnsent),
+  costRow('E3-2', 'The budget of a call is sent to the server').by(affordable, {
     ...wasMade,
-    'the client knows no budgets': orSkip(first(calls, one => under(one, 'operational')['max_units'] !== undefined)),
+    'the client does not support budgets': orSkip(first(calls, one => under(one, 'operational')['max_units'] !== undefined)),
     'The budget': first(calls, one => {
       const told = under(one, 'operational')['max_units']
       return told === 5 || `max_units is ${JSON.stringify(told)} and must be 5`
     }),
   }),
   costRow('E3-2-over', 'A call that costs more than its budget is not sent').by(expensive, isUnsent),
-  costRow('E3-1', 'A cost that needs approval is not caused without one').by(approval, isUnsent),
-  problemRow('E2-7', 'What a call is for is told only to servers that may hear it').by(silent, {
+  costRow('E3-1', 'A call whose cost requires approval is not sent without it').by(approval, isUnsent),
+  problemRow('E2-7', 'The intent of a call is sent only to servers that the user allowed').by(silent, {
     ...wasMade,
-    'The intent was told though nobody allowed that': first(calls, one => !saysIntent(one)),
+    'The intent was sent although nobody allowed that': first(calls, one => !saysIntent(one)),
   }),
-  intentRow('E2-4', 'A suggestion of the server is followed by nobody but the host').by(spoken, {
-    'the client says no intents': orSkip(first(calls, saysIntent)),
-    'The suggested tool was called by itself': none(seen => seen.calls('better-tool')),
+  intentRow('E2-4', 'Only the host follows a suggestion of the server').by(spoken, {
+    'the client sends no intents': orSkip(first(calls, saysIntent)),
+    'The suggested tool was called without a decision': none(seen => seen.calls('better-tool')),
   }),
-  intentRow('E2-4-hop', 'A suggestion that is followed leads to no second one').by(followed, {
+  intentRow('E2-4-hop', 'A followed suggestion does not lead to another one').by(followed, {
     'the client follows no suggestions': orSkip(some(seen => seen.calls('better-tool'))),
     'The suggestion of a suggestion was followed': none(seen => seen.calls('best-tool')),
   }),

@@ -29,7 +29,7 @@ function manifests(name: string, ttlMs: number): Play {
   })
 }
 
-const kept = manifests('manifest-kept', 60_000)
+const stored = manifests('manifest-kept', 60_000)
 const stale = manifests('manifest-stale', 0)
 
 const CONTENT = 'the data'
@@ -104,29 +104,29 @@ const referenceRow = knowing('data-references', { carriers: ['http'] })
 
 /** What a client reads beside results. */
 export const contentScenarios: readonly ClientScenario[] = [
-  manifestRow('E1-6', 'A manifest is not asked for again while it is good').by(kept, {
-    'the client did not ask for the manifest': orSkip(some('manifest/get')),
-    'The requests': times('manifest/get', 1, count => `It was asked for ${count} times within its ttl`),
+  manifestRow('E1-6', 'A manifest is not requested again while it is valid').by(stored, {
+    'the client did not request the manifest': orSkip(some('manifest/get')),
+    'The requests': times('manifest/get', 1, count => `The manifest was requested ${count} times within its ttl`),
   }),
-  manifestRow('E1-4', 'A manifest that may be old is asked for by the revision that is there').by(stale, {
+  manifestRow('E1-4', 'An expired manifest is requested with its known revision').by(stale, {
     'the client did not ask twice': orSkip(times('manifest/get', count => count >= 2)),
-    'if_revision is not the revision that was given': first(
+    'if_revision is not the known revision': first(
       seen => seen.requests('manifest/get').slice(1),
       ({ params }) => is.oneOf(undefined, revision)(params['if_revision']),
     ),
     'The report': reported('second', ({ ok, message = '' }) => ok || `not_modified was not understood: ${message}`),
   }),
-  referenceRow('E9-1', 'What a reference stands for is fetched from where it lies').by(whole, {
+  referenceRow('E9-1', 'The content of a reference is fetched from its address').by(whole, {
     ...readsReference,
     'The data': reported('reference', ({ text, message }) => text === CONTENT || `The reference reads "${text ?? message}"`),
     'The session or a token was sent to the address of a reference': seen =>
       !seen.visits('GET', '/data/').some(({ headers }) => 'authorization' in headers || 'mcp-session-id' in headers),
   }),
-  referenceRow('E9-4', 'Content that is not what was announced is refused').by(tampered, {
+  referenceRow('E9-4', 'Content that differs from its announcement is refused').by(tampered, {
     ...readsReference,
     'The checksum was not checked': reported('reference', ({ ok }) => !ok),
   }),
-  referenceRow('E9-5', 'A reference leads nowhere but to its own address').by(redirected, {
+  referenceRow('E9-5', 'A reference is fetched only from its own address').by(redirected, {
     ...fetches,
     'A redirect was followed': unvisited('/elsewhere'),
   }),
@@ -134,8 +134,8 @@ export const contentScenarios: readonly ClientScenario[] = [
     'the client did not look at the tools': orSkip(some('tools/list')),
     'An image over the limit was sent': none(calls),
   }),
-  knowing('recommendations')('E13-2', 'A server that is recommended is connected to by nobody').by(recommending, {
-    'the client did not ask for recommendations': orSkip(some('servers/recommend')),
+  knowing('recommendations')('E13-2', 'The client does not connect to a recommended server').by(recommending, {
+    'the client did not request recommendations': orSkip(some('servers/recommend')),
     'The address of a recommendation was visited': ({ log }) => !log.visits.some(({ path }) => path.startsWith('/registry')),
   }),
 ]

@@ -57,15 +57,15 @@ function token(n: string, right: string | undefined): ReturnType<typeof some> {
 const stateRow = knowing('state', { needs: [requires(seen => calls(seen).length > 1, 'the client did not make the calls')] })
 
 const states = [
-  stateRow('E14-1 E14-4', 'The last token comes back as it was given').by(rotation, {
-    'The first call has a token that nobody gave': token('one', undefined),
+  stateRow('E14-1 E14-4', 'The last token is sent back unchanged').by(rotation, {
+    'The first call has a token that the server never sent': token('one', undefined),
     'The token of the first answer was changed or left out': token('two', FIRST),
     'An answer without a token has ended the state': token('three', FIRST),
-    'The newest token was not taken': token('four', SECOND),
+    'The newest token was not used': token('four', SECOND),
   }),
   stateRow('E14-6', 'A token stays in its conversation').by(rotation, {
     'the client has one conversation only': orSkip(seen => calls(seen).some(({ args }) => args['n'] === 'else')),
-    'Another conversation came with the token of the first': token('else', undefined),
+    'Another conversation sent the token of the first': token('else', undefined),
   }),
   stateRow('E14-3', 'A token that the server refuses is not sent again').by(invalid, {
     'A refused token was sent again': token('three', undefined),
@@ -113,7 +113,7 @@ function namesIt({ params }: LoggedMessage, seen: Observation): boolean {
 const transactionRow = knowing('transactions', { needs: [sent('transaction/begin', 'the client began no transaction')] })
 
 const transactions = [
-  transactionRow('E5-12 E5-15', 'Every call of a transaction names it, and the end is told').by(committed, {
+  transactionRow('E5-12 E5-15', 'Every call of a transaction names it, and its end is sent').by(committed, {
     'A transaction has an id': shownBy('transaction/begin', seen => is.word(transactionOf(seen))),
     'A step does not name its transaction': each(
       calls,
@@ -180,20 +180,20 @@ const resumesStreams = { 'the client does not resume streams': orSkip(some(furth
 const streamRow = knowing('streaming', { carriers: ['http'] })
 
 const streams = [
-  streamRow('E8-6', 'A stream that broke goes on behind the last chunk').by(broken, {
+  streamRow('E8-6', 'A stream that broke continues after the last chunk').by(broken, {
     'the client did not stream': orSkip(some(calls)),
     ...resumesStreams,
-    'The second call must name operation and checkpoint as they were given': first(furtherCalls, again => {
+    'The second call must name operation and checkpoint unchanged': first(furtherCalls, again => {
       const { operation_id, checkpoint_token } = objectIn(under(again, 'streaming'), 'resume')
       return operation_id === 'op-1' && checkpoint_token === CHECKPOINT
     }),
-    'The second call is another one': first(furtherCalls, ({ args }) => sameJson(args, { n: 1 })),
-    'The chunks': reported('stream', ({ count = 2 }) => count === 2 || `The reader saw ${count} chunks of 2`),
+    'The second call differs from the first': first(furtherCalls, ({ args }) => sameJson(args, { n: 1 })),
+    'The chunks': reported('stream', ({ count = 2 }) => count === 2 || `The reader got ${count} of 2 chunks`),
   }),
-  streamRow('E8-7', 'A stream that cannot go on is not begun anew behind the caller’s back').by(gone, {
+  streamRow('E8-7', 'A stream that cannot continue is not restarted without the consent of the caller').by(gone, {
     ...resumesStreams,
-    'The call was made anew': none(furtherCalls, again => !resumes(again)),
-    'A broken stream is reported as whole': reported('stream', isUndone),
+    'The call was made again': none(furtherCalls, again => !resumes(again)),
+    'A broken stream is reported as complete': reported('stream', isUndone),
   }),
 ]
 
@@ -262,7 +262,7 @@ function subscriptions(seen: Observation): readonly Json[] {
 
 const heardBoth = reported(
   'events',
-  ({ text }) => text === undefined || text === '{"id":"e1"} {"id":"e2"}' || `The client heard ${text}`,
+  ({ text }) => text === undefined || text === '{"id":"e1"} {"id":"e2"}' || `The client received ${text}`,
 )
 const row = knowing('events')
 const eventRow = knowing('events', {
@@ -270,25 +270,25 @@ const eventRow = knowing('events', {
 })
 
 const listening = [
-  eventRow('E15-4', 'An event that comes twice is told once').by(doubled, {
+  eventRow('E15-4', 'An event that comes twice is reported once').by(doubled, {
     'the client does not report its events': orSkip(seen => seen.reported.get('events')?.text !== undefined),
     'The events': heardBoth,
   }),
-  eventRow('E15-11', 'What an event suggests is done by nobody').by(doubled, {
-    'The action_hint of an event was done': none(calls),
+  eventRow('E15-11', 'The action_hint of an event is not executed').by(doubled, {
+    'The action_hint of an event was executed': none(calls),
   }),
-  eventRow('E15-6 E15-3', 'Where an event is missing the client takes up behind the last it had').by(gap, {
-    'The gap was not noticed': shownBy('*', seen => subscriptions(seen).length > 1),
+  eventRow('E15-6 E15-3', 'After a gap the client resumes after the last event it had').by(gap, {
+    'The gap was not detected': shownBy('*', seen => subscriptions(seen).length > 1),
     'The cursor': shownBy('*', seen => {
       const cursor = subscriptions(seen)[1]?.['cursor']
       return cursor === 'c1' || `The new subscription must begin at c1, not at ${JSON.stringify(cursor)}`
     }),
     'The events': heardBoth,
   }),
-  row('E15-9', 'Where nothing is pushed the client asks, as often as it may').by(
+  row('E15-9', 'Without push the client polls at the allowed interval').by(
     [polls, sent('event/poll', 'the client does not poll')],
     {
-      'It was asked once only': times('event/poll', count => count >= 2),
+      'The client polled only once': times('event/poll', count => count >= 2),
       'The next poll must name the cursor of the last': each(
         seen => seen.requests('event/poll').slice(1),
         ({ params }) => params['cursor'] !== undefined,
@@ -296,12 +296,12 @@ const listening = [
       'The pause': shownBy('event/poll', seen => {
         const [one, two] = seen.requests('event/poll')
         const pause = (two?.at ?? 0) - (one?.at ?? 0)
-        return pause >= 900 || `It was asked again after ${Math.round(pause)} ms; poll_interval_seconds is 1`
+        return pause >= 900 || `The client polled again after ${Math.round(pause)} ms; poll_interval_seconds is 1`
       }),
     },
   ),
-  eventRow('E15-7', 'Who no longer listens unsubscribes').by(doubled, {
-    'The client left its subscription behind': should(seen => seen.stateless || seen.requests('event/unsubscribe').length > 0),
+  eventRow('E15-7', 'A client that no longer listens unsubscribes').by(doubled, {
+    'The client did not unsubscribe': should(seen => seen.stateless || seen.requests('event/unsubscribe').length > 0),
   }),
 ]
 

@@ -54,7 +54,7 @@ export interface LiveGate {
 
 /** The error for a message whose capability the server did not announce. */
 export function unannounced(method: string, capability: string): McpError {
-  return new McpError('method-not-found', `The server has not announced ${capability}, so there is no ${method} here`, {
+  return new McpError('method-not-found', `The server has not announced the capability ${capability}, which ${method} needs`, {
     data: { capability, fix: `Announce ${capability} in experimental.mcpl` },
   })
 }

@@ -99,17 +99,21 @@ export class Channels {
     const results = (channels as readonly WireChannel[]).map(channel => {
       const { id } = channel
       if (!allowed) return { id: clip(id, longestId), accepted: false, reason: this.#noTaker('channels') }
-      if (id.length > longestId) return { id: clip(id), accepted: false, reason: `An id has at most ${longestId} characters` }
+      if (id.length > longestId)
+        return { id: clip(id), accepted: false, reason: `The id is longer than ${longestId} characters (the limit)` }
       const accepted = this.#registered.has(id) || this.#registered.size < mostChannels
       if (accepted) this.#registered.set(id, small(channel))
-      return accepted ? { id, accepted } : { id, accepted, reason: `At most ${mostChannels} channels` }
+      return accepted
+        ? { id, accepted }
+        : { id, accepted, reason: `The server has already registered ${mostChannels} channels (the limit)` }
     })
     return { results }
   }
 
   async #incoming(messages: readonly Params[]): Promise<Params> {
     if (!this.#gate.announced.channels) throw unannounced(incomingMessages.name, 'channels')
-    if (messages.length > mostMessages) throw new McpError('invalid-params', `params.messages must be at most ${mostMessages}`)
+    if (messages.length > mostMessages)
+      throw new McpError('invalid-params', `params.messages has ${messages.length} entries. The limit is ${mostMessages}`)
     const results: Params[] = []
     // Sequential, to keep the order of the channel.
     for (const message of messages) results.push(await this.#take(message))
@@ -123,10 +127,12 @@ export class Channels {
     const [featureSet] = this.#gate.admitted('channels.incoming')
     if (featureSet === undefined) return refused(this.#untaken())
     const read = readIncoming(message, featureSet, this.#now())
-    if (read === undefined) return refused('It needs a channelId and a messageId')
+    if (read === undefined) return refused('The message needs a channelId and a messageId')
     for (const what of read.dropped) {
-      const said = `Of the message ${quoted(echo(messageId))} was left out: ${what}`
-      this.#gate.diagnose(why('CONTENT_DROPPED', 'content', said, 'Ask the author of the server to send content that MCP has'))
+      const said = `Dropped from the message ${quoted(echo(messageId))}: ${what}`
+      this.#gate.diagnose(
+        why('CONTENT_DROPPED', 'content', said, 'Ask the author of the server to send only content types of MCP'),
+      )
     }
     const answer = await this.#onPush(read.event)
     if (answer.accepted) return { messageId, accepted: true }
@@ -149,11 +155,9 @@ export class Channels {
   /** Explains why no set is allowed this use: none declares it, or the host has not enabled one that does. */
   #noTaker(use: SetUse): string {
     const declaring = [...this.#gate.announced.sets].filter(([, facts]) => declaredUses(facts).has(use))
-    if (declaring.length === 0) return `No feature set of the server declares that it uses ${use}`
-    return `The host has not enabled ${declaring
-      .map(([name]) => quoted(name))
-      .slice(0, 3)
-      .join(' or ')}, which would use ${use}`
+    if (declaring.length === 0) return `No feature set of the server lists ${use} in its uses`
+    const names = declaring.map(([name]) => quoted(name)).slice(0, 3)
+    return `The host has enabled none of the feature sets that use ${use} (${names.join(', ')})`
   }
 }
 
@@ -168,7 +172,7 @@ function small(channel: WireChannel): WireChannel {
   }
 }
 
-/** A stream of one answer to a server that shows answers while they are written. */
+/** Streams one answer to a server that shows answers while they are written. */
 export interface ChannelStream {
   /** Adds a piece of the answer. */
   push(delta: string): void

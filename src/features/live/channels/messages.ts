@@ -10,6 +10,7 @@ import { liveDeclaration } from '../feature-sets/messages.ts'
 
 /** A channel as it is described on the wire. */
 export interface WireChannel {
+  /** The id of the channel, which messages name. */
   readonly id: string
   /** The kind of channel, such as `discord`. */
   readonly type?: string
@@ -141,6 +142,7 @@ export const typingInChannelNotice = notification(typing)
 
 /** How a server handled an acknowledgement (0.5). */
 export interface Acknowledged {
+  /** Whether the server showed it. */
   readonly acknowledged: boolean
   /** What the server shows, such as an emoji. */
   readonly representation?: string

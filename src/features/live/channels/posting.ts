@@ -69,11 +69,15 @@ export function channelPosting(parts: PostingParts) {
     const by = caller(exchange)
     const { channelId } = exchange.params
     const channel = typeof channelId === 'string' ? channels.get(channelId) : undefined
-    if (by === undefined) throw new McpError('method-not-found', 'Channels are for hosts that declared MCP Live')
+    if (by === undefined) throw new McpError('method-not-found', 'Only hosts that declare MCP Live can use channels')
     if (channel === undefined)
-      throw new McpError('invalid-params', `There is no channel "${clip(String(channelId))}" here: use one that was registered`, {
-        data: { channelId: clip(String(channelId)) },
-      })
+      throw new McpError(
+        'invalid-params',
+        `There is no channel "${clip(String(channelId))}". Use a channel that the server has registered`,
+        {
+          data: { channelId: clip(String(channelId)) },
+        },
+      )
     const { featureSet } = channel
     if (by.selected.enabled(featureSet)) return channel
     throw liveError('feature-set-disabled', { featureSet })
@@ -101,7 +105,10 @@ export function channelPosting(parts: PostingParts) {
     if (before?.same === true) return { delivered: true, messageId: before.messageId }
     const handler = handlers(featureSet).publish
     if (handler === undefined)
-      throw new McpError('method-not-found', `Nothing can be published in the channels of "${featureSet}": it has no onPublish`)
+      throw new McpError(
+        'method-not-found',
+        `The feature set "${featureSet}" does not accept published messages: it has no onPublish`,
+      )
     const replaced = before === undefined ? said : { ...said, replaces: before.messageId }
     const posted = await handler(replaced, { signal })
     return { delivered: true, ...(posted?.messageId !== undefined && { messageId: posted.messageId }) }
@@ -154,7 +161,10 @@ export function channelPosting(parts: PostingParts) {
     const { featureSet, wire } = found(exchange)
     const handler = handlers(featureSet).acknowledge
     if (handler === undefined)
-      throw new McpError('method-not-found', `Messages of "${featureSet}" cannot be acknowledged: it has no onAcknowledge`)
+      throw new McpError(
+        'method-not-found',
+        `The feature set "${featureSet}" does not accept acknowledgements: it has no onAcknowledge`,
+      )
     const { messageId, intent, value } = exchange.params as Record<'messageId' | 'intent', string> & Params
     const message = { channelId: wire.id, messageId, intent, ...(typeof value === 'string' && { value }) }
     const { refused, representation } = (await handler(message, { signal: exchange.signal })) ?? {}

@@ -118,11 +118,19 @@ export interface ChannelOptions {
 
 /** A message that somebody wrote in a channel. */
 export interface ChannelMessage {
+  /** The content of the message: text or blocks. */
   readonly content: LiveInput
   /** Identifies the message; use the same id if you send it again. Default: a new one. */
   readonly messageId?: string
+  /** The thread of the channel in which it was written. */
   readonly threadId?: string
-  readonly author?: { readonly id?: string; readonly name?: string }
+  /** Who wrote it. */
+  readonly author?: {
+    /** The id of the author on the platform of the channel. */
+    readonly id?: string
+    /** The name that people see. */
+    readonly name?: string
+  }
   /** When it was written, ISO 8601. Default: now. */
   readonly timestamp?: string
   /** `chat:mention`, `chat:reply`, `chat:dm`, or `chat:ambient` for a message addressed to nobody in particular. */
@@ -133,14 +141,19 @@ export interface ChannelMessage {
 
 /** The hosts' verdict: accepted if one of them accepted the message. */
 interface ChannelVerdict {
+  /** The id of the message. */
   readonly messageId: string
+  /** Whether a host accepted it. */
   readonly accepted: boolean
+  /** Why it was not accepted. */
   readonly reason?: string
 }
 
 /** A queued message; it survives restarts if the server's store does. */
 export interface ChannelSent {
+  /** The id of the message. */
   readonly messageId: string
+  /** When it was written, ISO 8601. */
   readonly timestamp: string
   /** Settles when a host has answered, however long that takes. */
   readonly answered: Promise<ChannelVerdict>
@@ -148,11 +161,15 @@ export interface ChannelSent {
 
 /** What a host publishes in a channel. */
 export interface Published {
+  /** The id of the channel. */
   readonly channelId: string
+  /** The content of the message. */
   readonly content: readonly LiveBlock[]
   /** The text blocks of `content`, joined. */
   readonly text: string
+  /** The conversation of the host that it comes from. */
   readonly conversationId?: string
+  /** The thread of the channel that it belongs to. */
   readonly threadId?: string
   /** The message that this answers. */
   readonly inReplyTo?: string
@@ -162,6 +179,7 @@ export interface Published {
   readonly replaces?: string
 }
 
+/** What a channel handler gets in addition to the message. */
 interface HandlerContext {
   /** Aborted when the host cancels the request. */
   readonly signal: AbortSignal
@@ -169,8 +187,11 @@ interface HandlerContext {
 
 /** An answer while it is written. Pieces include what the model says before it calls a tool. */
 export interface AnswerStream extends AsyncIterable<string> {
+  /** The id of the channel. */
   readonly channelId: string
+  /** The inference that produces the answer. */
   readonly inferenceId: string
+  /** The conversation of the host that it comes from. */
   readonly conversationId?: string
   /** The complete answer; resolves at the end. */
   readonly text: Promise<string>
@@ -178,8 +199,11 @@ export interface AnswerStream extends AsyncIterable<string> {
 
 /** An acknowledgement from a host. `intent` is `seen` or a meaning that the host defines. */
 interface Acknowledgement {
+  /** The id of the channel. */
   readonly channelId: string
+  /** The id of the acknowledged message. */
   readonly messageId: string
+  /** The meaning, for example `seen`. */
   readonly intent: string
   /** How to show it, such as an emoji. */
   readonly value?: string
@@ -187,12 +211,17 @@ interface Acknowledgement {
 
 /** The channel to open: a known one by id, or a new one by type and address. */
 interface ChannelWanted {
+  /** The id of a known channel. */
   readonly channelId?: string
+  /** The kind of a new channel, for example `discord`. */
   readonly type?: string
+  /** The address of a new channel, in the form that its kind uses. */
   readonly address?: unknown
 }
 
+/** What a handler returns about a message that it has posted. */
 interface Posted {
+  /** The id of the posted message. */
   readonly messageId?: string
 }
 
@@ -203,20 +232,51 @@ export interface ChannelHandlers {
   /** Shows an answer while it is written. If it returns a message id, the same text is not passed to `onPublish` again. */
   readonly stream?: (stream: AnswerStream, context: HandlerContext) => Awaitable<undefined | Posted>
   /** Shows that an answer is being prepared; called every few seconds while that lasts. */
-  readonly typing?: (at: { readonly channelId: string }, context: HandlerContext) => Awaitable<undefined>
+  readonly typing?: (
+    at: {
+      /** The id of the channel. */
+      readonly channelId: string
+    },
+    context: HandlerContext,
+  ) => Awaitable<undefined>
   /** Shows an acknowledgement; may return how it is shown, or refuse with a reason. */
   readonly acknowledge?: (
     message: Acknowledgement,
     context: HandlerContext,
-  ) => Awaitable<undefined | { readonly representation?: string; readonly refused?: string }>
+  ) => Awaitable<
+    | undefined
+    | {
+        /** What is shown, for example an emoji. */
+        readonly representation?: string
+        /** Why it is not shown. */
+        readonly refused?: string
+      }
+  >
   /** Opens a channel or refuses with a reason. If the host named no id, it returns the id of the opened channel. */
   readonly open?: (
     wanted: ChannelWanted,
     context: HandlerContext,
-  ) => Awaitable<undefined | { readonly channelId?: string; readonly refused?: string }>
+  ) => Awaitable<
+    | undefined
+    | {
+        /** The id of the opened channel. */
+        readonly channelId?: string
+        /** Why the channel is not opened. */
+        readonly refused?: string
+      }
+  >
   /** Closes a channel, or refuses with a reason. */
   readonly close?: (
-    at: { readonly channelId: string },
+    at: {
+      /** The id of the channel. */
+      readonly channelId: string
+    },
     context: HandlerContext,
-  ) => Awaitable<undefined | { readonly refused?: string }>
+  ) => Awaitable<
+    | undefined
+    | {
+        /** Why the channel is not closed. */
+        readonly refused?: string
+      }
+  >
 }

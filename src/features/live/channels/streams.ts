@@ -165,7 +165,7 @@ export class AnswerStreams {
 
   #forget(host: LiveHost, key: string, stream: Written): void {
     stream.end()
-    stream.stop.abort(new DOMException('The stream is over', 'AbortError'))
+    stream.stop.abort(new DOMException('The stream has ended', 'AbortError'))
     this.#of(host).delete(key)
   }
 }

@@ -16,7 +16,7 @@ interface StateHandlers {
 }
 
 /** Number of sets whose last report is kept for hosts without their own state store. */
-const mostKept = 256
+const mostStored = 256
 
 /** Answers `state/update` and `state/get`, which servers of later dialects send outside of calls. */
 export function stateAnswerers(gate: LiveGate, handlers: StateHandlers): readonly Answerer[] {
@@ -29,7 +29,7 @@ export function stateAnswerers(gate: LiveGate, handlers: StateHandlers): readonl
         gate.admit(params['featureSet'] as string, 'state')
         const report = stateOf(params) as StateReport
         last.set(params['featureSet'] as string, report)
-        if (last.size > mostKept) last.delete(last.keys().next().value as string)
+        if (last.size > mostStored) last.delete(last.keys().next().value as string)
         await handlers.onState?.(report)
         return { accepted: true }
       },
@@ -41,9 +41,9 @@ export function stateAnswerers(gate: LiveGate, handlers: StateHandlers): readonl
         if (typeof featureSet !== 'string') throw new McpError('invalid-params', 'params.featureSet must be a string')
         gate.admit(featureSet, 'state')
         const at = typeof checkpoint === 'string' ? checkpoint : undefined
-        const kept = last.get(featureSet)
+        const stored = last.get(featureSet)
         const known =
-          (await handlers.stateOf?.(featureSet, at)) ?? (at === undefined || kept?.checkpoint === at ? kept : undefined)
+          (await handlers.stateOf?.(featureSet, at)) ?? (at === undefined || stored?.checkpoint === at ? stored : undefined)
         if (known !== undefined) return { ...known, featureSet }
         if (at === undefined) return { featureSet, checkpoint: null }
         throw liveError('checkpoint-unknown', { checkpoint: at })
@@ -60,8 +60,8 @@ export async function rollBack(
   ask: () => Promise<unknown>,
 ): Promise<ServerRollback> {
   const refused = (reason: string): ServerRollback => ({ success: false, checkpoint, reason })
-  if (facts === undefined) return refused('The server declares no such feature set')
-  if (facts.rollback !== true && !admitted) return refused('The feature set is not declared with rollback')
+  if (facts === undefined) return refused('The server declares no feature set of this name')
+  if (facts.rollback !== true && !admitted) return refused('The feature set is not declared with rollback: true')
   if (!admitted) return refused('The feature set is not enabled')
   try {
     return readRollback(await ask(), checkpoint)

@@ -8,6 +8,7 @@ import { liveDeclaration, type WireSelection } from '../feature-sets/messages.ts
 
 /** The state of a feature set at a checkpoint, whole or as a patch of its parent. */
 export interface StateReport {
+  /** The id of the checkpoint. */
   readonly checkpoint: string
   /** Undefined: unknown. Null: this is the first state. */
   readonly parent?: string | null
@@ -15,6 +16,7 @@ export interface StateReport {
   readonly data?: unknown
   /** RFC 6902 patch on the state at `parent`. */
   readonly patch?: readonly unknown[]
+  /** The feature set. Absent: that of the call. */
   readonly featureSet?: string
 }
 

@@ -115,18 +115,18 @@ async function rollback(
 ) {
   const { featureSet, checkpoint } = exchange.params as { featureSet: string; checkpoint: string }
   if (caller(exchange) === undefined)
-    throw new McpError('method-not-found', `${rollbackState.name} is for hosts that declared MCP Live`)
+    throw new McpError('method-not-found', `Only hosts that declare MCP Live can send ${rollbackState.name}`)
   const found = set(featureSet)
   if (found === undefined) throw liveError('feature-set-unknown', { featureSet: clip(featureSet) })
   const failed = (reason: string) => ({ checkpoint, success: false, reason })
-  if (found.facts.rollback !== true) return failed(`"${featureSet}" does not go back to checkpoints`)
+  if (found.facts.rollback !== true) return failed(`The feature set "${featureSet}" does not support rollback`)
   const { rollback: handler, facts } = found
   if (handler === undefined && facts.hostState !== true)
-    return failed(`"${featureSet}" has no way back: its onRollback is missing`)
+    return failed(`The feature set "${featureSet}" cannot roll back: it has no onRollback`)
   // Host-kept state needs no action by the server: the next call carries the older state.
   const known = facts.hostState !== true || (await ids.issued(featureSet, checkpoint))
   if (known && facts.hostState === true && !unsent.has(exchange, featureSet, checkpoint))
-    return failed('The host sends no state with its calls, and this checkpoint is too old to be remembered for it')
+    return failed('The host sends no state with its calls, and the server no longer has the state of this checkpoint')
   try {
     if (known && (handler === undefined || (await handler(checkpoint)) !== false)) {
       unsent.move(exchange, featureSet, checkpoint)
@@ -134,7 +134,7 @@ async function rollback(
     }
   } catch (error) {
     trace('rollback-failed', { featureSet, error }, exchange.caller)
-    return failed(error instanceof Problem ? problemText(error) : 'The server could not take it back')
+    return failed(error instanceof Problem ? problemText(error) : 'The server failed to roll back')
   }
   throw liveError('checkpoint-unknown', { checkpoint: clip(checkpoint, 200) })
 }
@@ -143,7 +143,7 @@ async function rollback(
 // states per conversation; otherwise each call would start from nothing. Once a host sends state or names the set, nothing is
 // remembered for it.
 
-interface Kept {
+interface StoredCheckpoints {
   /** The host sends states itself. */
   sends: boolean
   /** By checkpoint, oldest first. */
@@ -161,7 +161,7 @@ const mostStates = 16
 const mostCharacters = 1024 * 1024
 
 class UnsentStates {
-  readonly #hosts = new WeakMap<Conversation, Map<string, Kept>>()
+  readonly #hosts = new WeakMap<Conversation, Map<string, StoredCheckpoints>>()
   /** The base of each running call, so that report and call agree. */
   readonly #opened = new WeakMap<Exchange, { readonly unsent: Unsent | undefined }>()
 
@@ -177,17 +177,17 @@ class UnsentStates {
   #look(exchange: Exchange, featureSet: string, { checkpoint, knows }: ReturnType<typeof givenWith>): Unsent | undefined {
     // Without a session, two calls cannot be attributed to one host.
     if (exchange.peer.revision.era !== 'session') return undefined
-    const kept = this.#of(exchange, featureSet)
+    const stored = this.#of(exchange, featureSet)
     if (knows) {
-      kept.sends = true
-      kept.states.clear()
-      kept.current = undefined
+      stored.sends = true
+      stored.states.clear()
+      stored.current = undefined
       return undefined
     }
     // Some hosts send only the checkpoint.
-    const at = checkpoint ?? kept.current
+    const at = checkpoint ?? stored.current
     if (at === undefined) return undefined
-    const found = kept.states.get(at)
+    const found = stored.states.get(at)
     if (found !== undefined) return { checkpoint: at, value: found.value }
     throw liveError('checkpoint-unknown', { checkpoint: clip(at, 200) })
   }
@@ -195,35 +195,35 @@ class UnsentStates {
   /** Remembers the state that a call has left. */
   keep(exchange: Exchange, featureSet: string, checkpoint: string, value: unknown): void {
     if (exchange.peer.revision.era !== 'session') return
-    const kept = this.#of(exchange, featureSet)
-    if (kept.sends) return
-    kept.states.set(checkpoint, { value, size: JSON.stringify(value ?? null).length })
-    kept.current = checkpoint
+    const stored = this.#of(exchange, featureSet)
+    if (stored.sends) return
+    stored.states.set(checkpoint, { value, size: JSON.stringify(value ?? null).length })
+    stored.current = checkpoint
     let characters = 0
-    for (const [at, [name, { size }]] of [...kept.states].reverse().entries()) {
+    for (const [at, [name, { size }]] of [...stored.states].reverse().entries()) {
       if (at > 0) characters += size
-      if (at >= mostStates || characters > mostCharacters) kept.states.delete(name)
+      if (at >= mostStates || characters > mostCharacters) stored.states.delete(name)
     }
   }
 
   /** Whether a rollback to this checkpoint can work for this host. */
   has(exchange: Exchange, featureSet: string, checkpoint: string): boolean {
-    const kept = this.#hosts.get(exchange.conversation)?.get(featureSet)
-    return kept === undefined || kept.current === undefined || kept.states.has(checkpoint)
+    const stored = this.#hosts.get(exchange.conversation)?.get(featureSet)
+    return stored === undefined || stored.current === undefined || stored.states.has(checkpoint)
   }
 
   /** Makes the checkpoint current after a rollback. */
   move(exchange: Exchange, featureSet: string, checkpoint: string): void {
-    const kept = this.#hosts.get(exchange.conversation)?.get(featureSet)
-    if (kept?.states.has(checkpoint) === true) kept.current = checkpoint
+    const stored = this.#hosts.get(exchange.conversation)?.get(featureSet)
+    if (stored?.states.has(checkpoint) === true) stored.current = checkpoint
   }
 
-  #of({ conversation }: Exchange, featureSet: string): Kept {
-    const sets = this.#hosts.get(conversation) ?? new Map<string, Kept>()
+  #of({ conversation }: Exchange, featureSet: string): StoredCheckpoints {
+    const sets = this.#hosts.get(conversation) ?? new Map<string, StoredCheckpoints>()
     this.#hosts.set(conversation, sets)
-    const kept = sets.get(featureSet) ?? { sends: false, states: new Map(), current: undefined }
-    sets.set(featureSet, kept)
-    return kept
+    const stored = sets.get(featureSet) ?? { sends: false, states: new Map(), current: undefined }
+    sets.set(featureSet, stored)
+    return stored
   }
 }
 
@@ -266,6 +266,6 @@ async function load(open: () => Promise<Store>): Promise<CryptoKey> {
   // `ifAbsent`: if another process is faster, its key is used.
   await store.commit([put(keyName, fresh, { ifAbsent: true })])
   const bytes = fromBase64Url((await store.get(keyName))?.value ?? fresh)
-  if (bytes === undefined) throw new Error('The key of checkpoints on the store is none')
+  if (bytes === undefined) throw new Error('The signing key of checkpoints in the store is not valid base64url')
   return crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
 }

@@ -34,11 +34,11 @@ it('L10.3-1: a plain string is one block of text', () => {
 
 it('what is no content is refused with what it must be', () => {
   for (const [given, why] of [
-    [{ type: 'text' }, /a text block needs a text/],
+    [{ type: 'text' }, /a text block needs text/],
     [[{ type: 'audio', data: 'x' }], /an audio needs data/],
     [{ type: 'resource_link' }, /needs a uri/],
-    [{ type: 'video' }, /blocks of the types/],
-    [null, /blocks of the types/],
+    [{ type: 'video' }, /blocks of type text/],
+    [null, /blocks of type text/],
   ] as const)
     expect(() => blocksOf(given as LiveBlock, 'push')).toThrow(why)
   for (const wire of [undefined, 1, {}, [1], [{}]]) expect(wireContent.check(wire)).toBeDefined()

@@ -7,25 +7,35 @@ import type { Shape } from '../../../jsonrpc/shape.ts'
 
 /** A block of text. */
 export interface LiveText {
+  /** Marks a block of text. */
   readonly type: 'text'
+  /** The text. */
   readonly text: string
 }
 
 /** A block with an image or audio. */
 export interface LiveMedia {
+  /** The kind of media. */
   readonly type: 'image' | 'audio'
-  /** Base64. */
+  /** The bytes, as base64. */
   readonly data: string
+  /** The media type, for example `image/png`. */
   readonly mimeType: string
 }
 
 /** A block that links to content by its URI. */
 interface LiveLink {
+  /** Marks a link. */
   readonly type: 'resource_link'
+  /** The URI of the content. */
   readonly uri: string
+  /** The name of the content, for programs. */
   readonly name?: string
+  /** The name that people see. */
   readonly title?: string
+  /** What the content is, in a sentence. */
   readonly description?: string
+  /** The media type of the content. */
   readonly mimeType?: string
 }
 
@@ -47,7 +57,7 @@ export const wireContent: Shape<WireContent> = {
     typeof value === 'string' || (Array.isArray(value) && value.every(isBlock)) ? undefined : { path: '', expected },
 }
 
-/** What an author may give as content. */
+/** Content as an author may give it: text, a block, or several blocks. */
 export type LiveInput = string | LiveBlock | readonly LiveBlock[]
 
 /** Converts an author's content to canonical blocks. Throws for invalid content, so that the author sees the error and not the peer. */
@@ -64,11 +74,11 @@ export function blocksOf(input: LiveInput, where: string): readonly LiveBlock[] 
 // Why a block is invalid.
 function faultOf(block: unknown): string | undefined {
   const { type, text, data, mimeType, uri } = (isRecord(block) ? block : {}) as Record<string, unknown>
-  if (type === 'text') return typeof text === 'string' ? undefined : 'a text block needs a text'
+  if (type === 'text') return typeof text === 'string' ? undefined : 'a text block needs text'
   if (type === 'image' || type === 'audio')
     return typeof data === 'string' && typeof mimeType === 'string' ? undefined : `an ${type} needs data (base64) and mimeType`
   if (type === 'resource_link') return typeof uri === 'string' ? undefined : 'a resource_link needs a uri'
-  return 'content is a string, or blocks of the types text, image, audio and resource_link'
+  return 'content must be a string or blocks of type text, image, audio or resource_link'
 }
 
 /**

@@ -21,25 +21,35 @@ import {
 
 /** What a server injects before an inference. */
 export interface HookInjections {
+  /** The feature set that injects. */
   readonly featureSet: string
+  /** What it injects, in order. */
   readonly injections: readonly Injection[]
 }
 
 /** What a server changes after an inference. */
 export interface HookAnswerChange {
+  /** The feature set that changes the answer. */
   readonly featureSet: string
   /** Replaces the model's answer. */
   readonly modifiedResponse?: string
+  /** Further facts from the server. */
   readonly metadata?: Record<string, unknown>
 }
 
 /** An inference has begun or ended; carries no content. */
 export interface InferenceLifecycle {
+  /** The id of the inference. */
   readonly inferenceId: string
+  /** The id of the conversation. */
   readonly conversationId: string
+  /** The number of the turn in the conversation. */
   readonly turnIndex: number
+  /** What has happened to the inference. */
   readonly phase: 'started' | 'completed' | 'aborted' | 'failed'
+  /** The model that runs. */
   readonly model?: BeforeInference['model']
+  /** The tokens that were used, once it has ended. */
   readonly usage?: AfterInference['usage']
 }
 
@@ -149,11 +159,11 @@ export class ContextHooks {
   #counts(featureSet: string, uses: readonly SetUse[]): boolean {
     if (uses.some(use => this.#gate.admits(featureSet, use))) return true
     const disabled = !this.#gate.isEnabled(featureSet)
-    const lacks = disabled ? 'is not enabled' : `does not declare that it uses ${uses[0]?.replace(/\.observe$/, '')}`
-    const message = `A hook was answered for the feature set ${quoted(featureSet)}, which ${lacks}: nothing came of it`
+    const lacks = disabled ? 'the set is not enabled' : `the set does not list ${uses[0]?.replace(/\.observe$/, '')} in its uses`
+    const message = `The answer of a hook for the feature set ${quoted(featureSet)} was ignored: ${lacks}`
     const fix = disabled
       ? `Enable ${quoted(featureSet)} for this server`
-      : 'Ask the author of the server to declare what the set uses'
+      : 'Ask the author of the server to add it to the uses of the feature set'
     this.#gate.diagnose(why(disabled ? 'HOOK_OF_DISABLED_SET' : 'USE_UNDECLARED', 'feature-sets', message, fix))
     return false
   }
@@ -162,23 +172,28 @@ export class ContextHooks {
   #isAllowed(featureSet: string, { position, namespace }: Injection): boolean {
     const path = `${hook}.inject.${position}` as const
     const refused = (code: string, because: string, fix: string): false => {
-      const message = `An injection of ${quoted(namespace)} at ${position} was left out: ${because}`
+      const message = `An injection of ${quoted(namespace)} at ${position} was dropped: ${because}`
       this.#gate.diagnose(why(code, path, message, fix))
       return false
     }
     if (!this.#gate.admits(featureSet, path)) {
-      const because = `the feature set ${quoted(featureSet)} does not declare that it uses ${path}`
-      return refused('USE_UNDECLARED', because, 'Ask the author of the server to declare what the set uses')
+      const because = `the feature set ${quoted(featureSet)} does not list ${path} in its uses`
+      return refused('USE_UNDECLARED', because, 'Ask the author of the server to add it to the uses of the feature set')
     }
     if (!this.#gate.announced.paths.includes(path) || this.#gate.isGranted(path)) return true
-    return refused('INJECTION_NOT_GRANTED', `${path} is not granted`, `Grant ${path} to this server`)
+    return refused('INJECTION_NOT_GRANTED', `this host does not grant ${path}`, `Grant ${path} to this server`)
   }
 }
 
 function notAnswer(method: string): McpError {
-  return new McpError('invalid-result', `The server answered ${method} without a featureSet`)
+  return new McpError('invalid-result', `The server's response to ${method} has no featureSet`)
 }
 
 function dropped(what: string): Why {
-  return why('INJECTION_DROPPED', 'injections', `Left out of a hook's answer: ${what}`, 'Ask the author of the server to mend it')
+  return why(
+    'INJECTION_DROPPED',
+    'injections',
+    `Dropped from the answer of a hook: ${what}`,
+    'Ask the author of the server to correct it',
+  )
 }

@@ -10,37 +10,48 @@ import type { ModelInfo } from '../model-info/messages.ts'
 
 /** An inference that is about to begin, as hooks see it. */
 export interface BeforeInference {
+  /** The id of the inference. */
   readonly inferenceId: string
+  /** The id of the conversation. */
   readonly conversationId: string
+  /** The number of the turn in the conversation. */
   readonly turnIndex: number
-  /** Null: the model continues without a new message, or the server may not see it. */
+  /** The message of the user. Null: the model continues without a new message, or the server may not see it. */
   readonly userMessage: string | null
+  /** The model that is about to run. */
   readonly model: ModelInfo
 }
 
-/** Tokens that an inference took. */
+/** The tokens that an inference used. */
 export interface Usage {
+  /** Tokens of the prompt. */
   readonly inputTokens: number
+  /** Tokens of the answer. */
   readonly outputTokens: number
 }
 
 /** An inference that has ended, as hooks see it. */
 export interface AfterInference extends BeforeInference {
+  /** The answer of the model. */
   readonly assistantMessage: string
+  /** The tokens that the inference used. */
   readonly usage: Usage
 }
 
 /** The positions of an injection in the prompt. */
 export const positions = ['system', 'beforeUser', 'afterUser'] as const
-/** One of `positions`. */
+/** Where an injection goes: at the start of the prompt (`system`), before or after the user's message. */
 export type Position = (typeof positions)[number]
 
 /** Content that a server adds to the prompt. */
 export interface Injection {
   /** Names the source of the content, usually the feature set. */
   readonly namespace: string
+  /** Where in the prompt it goes. */
   readonly position: Position
+  /** The content to add. */
   readonly content: readonly LiveBlock[]
+  /** Further facts from the server. */
   readonly metadata?: Record<string, unknown>
 }
 

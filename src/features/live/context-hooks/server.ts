@@ -21,7 +21,7 @@ import {
   positions,
 } from './messages.ts'
 
-/** What a hook gets beside the turn. */
+/** What a hook gets as its second argument. */
 interface HookContext {
   /** Aborted when the host stops waiting. */
   readonly signal: AbortSignal
@@ -29,20 +29,31 @@ interface HookContext {
 
 /** What a hook adds to the context of a turn. */
 interface InjectionInput {
-  /** Default: the name of the set. */
+  /** The name of the source of the content. Default: the name of the set. */
   readonly namespace?: string
   /** Default `beforeUser`, which keeps the start of the prompt stable, so that the host's prompt cache stays valid. */
   readonly position?: Position
+  /** The content to add: text or blocks. */
   readonly content: LiveInput
+  /** Further facts for the host. */
   readonly metadata?: Record<string, unknown>
 }
 
+/** What a hook may return: text, one injection, several, or nothing. */
 type Injected = string | InjectionInput | readonly InjectionInput[] | undefined
-/** An author's hook before an inference. */
+/** A hook that runs before an inference. */
 export type BeforeHook = (turn: BeforeInference, context: HookContext) => Awaitable<Injected>
-/** What a blocking hook changes; a string replaces the reply. Ignored for hooks that do not block. */
-type Reworded = string | { readonly modifiedResponse?: string; readonly metadata?: Record<string, unknown> } | undefined
-/** An author's hook after an inference. */
+/** What a blocking hook changes; text replaces the reply. Ignored for hooks that do not block. */
+type Reworded =
+  | string
+  | {
+      /** The text that replaces the reply. */
+      readonly modifiedResponse?: string
+      /** Further facts for the host. */
+      readonly metadata?: Record<string, unknown>
+    }
+  | undefined
+/** A hook that runs after an inference. */
 export type AfterHook = (turn: AfterInference, context: HookContext) => Awaitable<Reworded>
 
 /** A feature set that may have hooks. */
@@ -66,7 +77,7 @@ export function hooksServer(parts: HooksParts): Side {
   const hosted = (exchange: Exchange): LiveCaller => {
     const caller = parts.caller(exchange)
     if (caller !== undefined) return caller
-    throw new McpError('method-not-found', `${exchange.route.method.name} is for hosts that declared MCP Live`)
+    throw new McpError('method-not-found', `Only hosts that declare MCP Live can send ${exchange.route.method.name}`)
   }
   const before = async (exchange: Exchange): Promise<object> => {
     const caller = hosted(exchange)
@@ -158,7 +169,9 @@ function injectionsOf(name: string, given: Injected): readonly Injection[] {
   const all = typeof given === 'string' ? [{ content: given }] : Array.isArray(given) ? given : [given as InjectionInput]
   return all.map(({ namespace = name, position = 'beforeUser', content, ...more }: InjectionInput) => {
     if (!positions.includes(position))
-      throw new TypeError(`The hook of "${name}" injects at "${String(position)}": there are ${positions.join(', ')}`)
+      throw new TypeError(
+        `The hook of "${name}" injects at the unknown position "${String(position)}". The positions are ${positions.join(', ')}`,
+      )
     return { namespace, position, content: blocksOf(content, `The hook of "${name}"`), ...more }
   })
 }

@@ -120,12 +120,13 @@ function entries(wire: unknown): readonly (readonly [name: string, value: unknow
 
 /** A `*` in a name is refused because selections would read it as a pattern. */
 function faultOf(name: string, value: unknown): string | undefined {
-  if (name === '' || name.length > longestName) return `its name must have 1 to ${longestName} characters`
-  if (!name.isWellFormed() || encodeURIComponent(name).length > longestKey) return 'its name has too many unusual characters'
-  if (name.includes('*')) return 'its name must not contain a star'
-  if (!isRecord(value)) return 'it is no object'
+  if (name === '' || name.length > longestName) return `its name does not have 1 to ${longestName} characters`
+  if (!name.isWellFormed() || encodeURIComponent(name).length > longestKey)
+    return `its name is not valid Unicode or has more than ${longestKey} characters when URL-encoded`
+  if (name.includes('*')) return 'its name contains "*"'
+  if (!isRecord(value)) return 'it is not an object'
   if (typeof value['description'] !== 'string') return 'it has no description'
-  return Array.isArray(value['uses']) ? undefined : 'it does not say what it uses'
+  return Array.isArray(value['uses']) ? undefined : 'it has no list "uses"'
 }
 
 // Keeps known members only, within the limits.
@@ -220,7 +221,7 @@ export const setUses = [
   'scopes',
   'modelInfo',
 ] as const
-/** One of `setUses`. */
+/** A use that a feature set can declare. */
 export type SetUse = (typeof setUses)[number]
 
 /** Paths that imply uses with other names; the first is the main one. */

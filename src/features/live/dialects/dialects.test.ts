@@ -102,7 +102,11 @@ describe('content', () => {
       { type: 'resource_link', uri: 'a:3' },
       { type: 'resource_link', uri: 'https://example.org/a.png' },
     ])
-    expect(dropped).toEqual(['a block of type "image" without data', 'a block of type "hologram"', 'a block that is no object'])
+    expect(dropped).toEqual([
+      'a block of type "image" without data',
+      'a block of the unknown type "hologram"',
+      'a block that is not an object',
+    ])
   })
 })
 
@@ -304,7 +308,7 @@ describe('state', () => {
 
 test('an object whose toString is no function is named like any other', () => {
   const trap = JSON.parse('{"toString":1,"valueOf":2}')
-  expect(readContent([{ type: trap }]).dropped).toEqual(['a block of type "{"toString":1,"valueOf":2}"'])
+  expect(readContent([{ type: trap }]).dropped).toEqual(['a block of the unknown type "{"toString":1,"valueOf":2}"'])
   expect(readBefore({ featureSet: 'a', contextInjections: [{ namespace: 'n', position: trap }] })?.dropped).toHaveLength(1)
 })
 

@@ -59,7 +59,7 @@ const mostTold = 10
 /** Reads content of any dialect as canonical blocks. */
 export function readContent(wire: unknown): ReadContent {
   if (typeof wire === 'string') return { blocks: [{ type: 'text', text: wire }], dropped: [] }
-  if (!Array.isArray(wire)) return { blocks: [], dropped: ['content that is neither text nor blocks'] }
+  if (!Array.isArray(wire)) return { blocks: [], dropped: ['content that is neither a string nor a list of blocks'] }
   const blocks: LiveBlock[] = []
   const dropped: string[] = []
   for (const one of wire) {
@@ -73,14 +73,14 @@ export function readContent(wire: unknown): ReadContent {
 /** The block, or a description of what is wrong with it. */
 function readBlock(wire: unknown): LiveBlock | string {
   if (typeof wire === 'string') return { type: 'text', text: wire }
-  if (!isRecord(wire)) return 'a block that is no object'
+  if (!isRecord(wire)) return 'a block that is not an object'
   const { type } = wire
   // Some servers send text blocks without text; they are harmless.
   if (type === 'text') return { type, text: typeof wire['text'] === 'string' ? wire['text'] : '' }
   if (type === 'image' || type === 'audio') return readMedia(wire, type)
   if (type === 'resource_link') return readLink(wire)
   if (type === 'resource') return readResource(isRecord(wire['resource']) ? wire['resource'] : wire)
-  return `a block of type "${echo(type)}"`
+  return `a block of the unknown type "${echo(type)}"`
 }
 
 // Media inline, under `source`, or as a link.
@@ -99,7 +99,7 @@ const linkMembers = ['name', 'title', 'description', 'mimeType'] as const
 
 // A link with its known members.
 function readLink(wire: Readonly<Record<string, unknown>>): LiveBlock | string {
-  if (typeof wire['uri'] !== 'string') return 'a link without its URI'
+  if (typeof wire['uri'] !== 'string') return 'a link without a uri'
   const said = linkMembers.filter(member => typeof wire[member] === 'string').map(member => [member, wire[member]] as const)
   return { type: 'resource_link', uri: wire['uri'], ...Object.fromEntries(said) }
 }
@@ -221,10 +221,11 @@ export function readBefore(wire: unknown): ReadBefore | undefined {
 
 // One injection, or why it is invalid.
 function readInjection(wire: unknown, dropped: string[]): Injection | string {
-  if (!isRecord(wire)) return 'an injection that is no object'
+  if (!isRecord(wire)) return 'an injection that is not an object'
   const { namespace, position, metadata } = wire
   if (typeof namespace !== 'string') return 'an injection without a namespace'
-  if (!isPosition(position)) return `an injection at "${echo(position)}"; there are ${positions.join(', ')}`
+  if (!isPosition(position))
+    return `an injection at the unknown position "${echo(position)}" (the positions are ${positions.join(', ')})`
   const { blocks, dropped: unread } = readContent(wire['content'])
   if (blocks.length === 0) return `an injection of "${clip(namespace)}" without content`
   dropped.push(...unread)
@@ -310,9 +311,11 @@ export function toolSetOf(tool: Params | undefined, sets: ReadonlyMap<string, Fe
 
 /** The outcome of a rollback that the host requested. */
 export interface ServerRollback {
+  /** Whether the server has rolled back. */
   readonly success: boolean
   /** The target, or a new checkpoint with the same state. */
   readonly checkpoint: string
+  /** Why it has not. */
   readonly reason?: string
   /** The server no longer has the checkpoint. */
   readonly missing?: boolean
@@ -325,7 +328,7 @@ export function readRollback(wire: unknown, target: string): ServerRollback {
   const { success, checkpoint, reason } = isRecord(wire) ? wire : {}
   const at = typeof checkpoint === 'string' ? checkpoint : target
   if (success === true) return { success, checkpoint: at }
-  const why = typeof reason === 'string' ? reason : 'The server does not say why'
+  const why = typeof reason === 'string' ? reason : 'The server gives no reason'
   return { success: false, checkpoint: at, reason: why, ...(notFound.test(why) ? { missing: true } : {}) }
 }
 

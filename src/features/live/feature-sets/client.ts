@@ -26,7 +26,10 @@ import { type FeatureSetFacts, liveError } from './messages.ts'
 /** Feature sets by name, as a server declares them. */
 export type DeclaredSets = ReadonlyMap<string, FeatureSetFacts>
 /** A declared set, and whether it is enabled. */
-export type KnownSet = FeatureSetFacts & { readonly enabled: boolean }
+export type KnownSet = FeatureSetFacts & {
+  /** Whether the set is enabled now. */
+  readonly enabled: boolean
+}
 
 /** What a host is asked about feature sets. */
 interface SelectingHost {
@@ -150,8 +153,8 @@ export class FeatureSetRegistry implements LiveGate {
     const { sets, faulty } = this.#announced
     const all = { sets: merge(sets, news.sets, news.faulty), faulty: merge(faulty, news.faulty, news.sets) }
     if (all.sets.size > mostSets) this.diagnose(tooMany(all.sets.size))
-    const kept = { sets: new Map([...all.sets].slice(0, mostSets)), faulty: new Map([...all.faulty].slice(0, mostSets)) }
-    this.#take({ ...this.#announced, ...kept })
+    const stored = { sets: new Map([...all.sets].slice(0, mostSets)), faulty: new Map([...all.faulty].slice(0, mostSets)) }
+    this.#take({ ...this.#announced, ...stored })
     this.#report(name => news.sets.has(name) || news.faulty.has(name))
   }
 
@@ -193,13 +196,13 @@ export class FeatureSetRegistry implements LiveGate {
 
   /** Withdraws what is no longer selected, granted, or declared identically. */
   #narrow(selected: ReadonlyMap<string, EnabledSet>, paths: ReadonlySet<string>): void {
-    const kept = new Map<string, EnabledSet>()
+    const stored = new Map<string, EnabledSet>()
     for (const [name, { facts, uses }] of this.#enabled) {
       const now = selected.get(name)
       if (now === undefined || !isSame(facts, this.#announced.sets.get(name))) continue
-      kept.set(name, { facts, uses: new Set([...uses].filter(use => now.uses.has(use))) })
+      stored.set(name, { facts, uses: new Set([...uses].filter(use => now.uses.has(use))) })
     }
-    this.#enabled = kept
+    this.#enabled = stored
     this.#granted = new Set([...this.#granted].filter(path => paths.has(path)))
     this.#view = undefined
   }
@@ -208,13 +211,13 @@ export class FeatureSetRegistry implements LiveGate {
   #report(isNew: (name: string) => boolean = () => true): void {
     for (const [name, fault] of this.#announced.faulty) {
       if (!isNew(name)) continue
-      const message = `The server declares the feature set ${quoted(name)}, but ${fault}`
+      const message = `The declaration of the feature set ${quoted(name)} is not valid: ${fault}`
       this.diagnose(
         why(
           'DECLARATION_INVALID',
           'declaration',
           message,
-          'Ask the author of the server to declare it as MCP Live 0.2 §6.2 has it',
+          'Ask the author of the server to declare it as MCP Live 0.2 §6.2 requires',
         ),
       )
     }
@@ -222,8 +225,8 @@ export class FeatureSetRegistry implements LiveGate {
       if (!isNew(name)) continue
       const odd = uses.filter(use => !this.#announced.paths.includes(use) && usesUnder(use).length === 0)
       if (odd.length === 0) continue
-      const message = `The feature set ${quoted(name)} uses ${odd.map(quoted).join(', ')}, which grants nothing here`
-      this.diagnose(why('USE_UNKNOWN', 'uses', message, 'Nothing needs to be done: the set works without it'))
+      const message = `The feature set ${quoted(name)} lists uses that this host does not know: ${odd.map(quoted).join(', ')}`
+      this.diagnose(why('USE_UNKNOWN', 'uses', message, 'No action is needed: the feature set works without them'))
     }
   }
 }
@@ -234,8 +237,8 @@ function isSame(a: FeatureSetFacts, b: FeatureSetFacts | undefined): boolean {
 }
 
 function tooMany(count: number): Why {
-  const message = `The server declares ${count} feature sets: ${mostSets} are taken, those that came first`
-  return why('TOO_MANY_SETS', 'declaration', message, 'Ask the author of the server to declare fewer')
+  const message = `The server declares ${count} feature sets. Only the first ${mostSets} are used (the limit)`
+  return why('TOO_MANY_SETS', 'declaration', message, 'Ask the author of the server to declare fewer feature sets')
 }
 
 interface Refused {
@@ -256,24 +259,24 @@ function setRefusalError(refused: Refused): McpError {
     return liveError('feature-set-unknown', { featureSet, reason: 'The server declares no feature set of this name' })
   }
   const reason =
-    because === 'disabled' ? 'The host has not enabled this feature set' : `The feature set does not declare that it uses ${use}`
+    because === 'disabled' ? 'The host has not enabled this feature set' : `The feature set does not list ${use} in its uses`
   return liveError('feature-set-disabled', { featureSet, canEnable, use, reason })
 }
 
 /** The diagnostic for the operator of the host, with a fix. */
 function undeclaredUse({ featureSet, use }: Refused): Why {
-  const message = `The feature set ${quoted(featureSet)} does not declare that it uses ${use}, so this was refused`
+  const message = `The feature set ${quoted(featureSet)} does not list ${use} in its uses, so its message was refused`
   return why('USE_UNDECLARED', 'uses', message, widening(featureSet, use))
 }
 
 /** The diagnostic for a hook that no set declares. */
 function uncalled(hook: string, featureSet: string): Why {
-  const message = `The server offers ${hook}, but none of its feature sets declares that it uses it, so it is not called`
+  const message = `The server offers the hook ${hook}, but no feature set lists it in its uses, so the hook is not called`
   return why('HOOK_UNDECLARED', 'uses', message, widening(featureSet, hook))
 }
 
 // The config entry that would allow the use.
 function widening(featureSet: string, use: string): string {
   const entry = JSON.stringify({ live: { uses: { [featureSet]: [use] } } })
-  return `Add ${entry} to the server's entry in the config to allow it, or ask the author of the server to declare it`
+  return `Add ${entry} to the server's entry in the config to allow it, or ask the author of the server to add it to the uses of the feature set`
 }

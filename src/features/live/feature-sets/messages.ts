@@ -30,6 +30,7 @@ export const liveDeclaration = { extensions: { [liveExtension]: { version: liveV
 
 /** A feature set as declared on the wire. */
 export interface FeatureSetFacts {
+  /** What the set does, for the person who decides whether to enable it. */
   readonly description: string
   /** Capability paths that the set uses. */
   readonly uses: readonly string[]
@@ -170,7 +171,7 @@ export function liveRefusalOf(error: unknown): LiveErrorKind | undefined {
 export function notEnabled(featureSet: string, canEnable?: unknown): Problem {
   const fix =
     canEnable === false
-      ? `The host's policy does not allow "${featureSet}"; change it there`
+      ? `The policy of the host does not allow "${featureSet}". Change the policy`
       : `Enable "${featureSet}" for this server in the host`
   return problem('FEATURE_DISABLED', `The feature set "${featureSet}" is not enabled`, {
     suggestion: fix,

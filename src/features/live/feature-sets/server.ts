@@ -33,7 +33,7 @@ interface FeatureSetsParts {
   /** The dialect of a peer; undefined for a plain client. */
   readonly dialectOf: (peer: Peer) => HostDialect | undefined
   /** The stored selection of the sender; undefined for a plain client. */
-  readonly kept: (exchange: Exchange) => { readonly dialect: HostDialect; readonly selection: SelectedSets } | undefined
+  readonly stored: (exchange: Exchange) => { readonly dialect: HostDialect; readonly selection: SelectedSets } | undefined
   /** Called when sets were removed; selections of them become void. */
   readonly gone: (names: readonly string[]) => void
   /** Called after a host has selected. */
@@ -45,11 +45,12 @@ export function featureSetsServer(parts: FeatureSetsParts) {
   const catalog = createCatalog<OfferedSet>({ noun: 'feature set', key: ({ name }) => name })
   catalog.onChange(announcer(parts, catalog))
   const update = (exchange: Exchange): Receipt => {
-    const kept = parts.kept(exchange)
-    if (kept === undefined) throw new McpError('method-not-found', `${updateSets.name} is for hosts that declared MCP Live`)
+    const stored = parts.stored(exchange)
+    if (stored === undefined)
+      throw new McpError('method-not-found', `Only hosts that declare MCP Live can send ${updateSets.name}`)
     const said = exchange.params as WireSelection
     checkCapabilityPaths(said)
-    const receipt = select(kept.selection, said, catalog.snapshot.entries, readingOf(exchange, kept.dialect, said))
+    const receipt = select(stored.selection, said, catalog.snapshot.entries, readingOf(exchange, stored.dialect, said))
     parts.selected(exchange)
     return receipt
   }
@@ -335,5 +336,8 @@ export function selectionIn(value: unknown): WireSelection | undefined {
 function checkCapabilityPaths({ effectiveCapabilities = [], deniedCapabilities = [] }: WireSelection): void {
   const both = effectiveCapabilities.find(path => deniedCapabilities.includes(path))
   if (both === undefined) return
-  throw new McpError('invalid-params', `"${clip(both)}" is in effectiveCapabilities and in deniedCapabilities; name it in one`)
+  throw new McpError(
+    'invalid-params',
+    `"${clip(both)}" is in both effectiveCapabilities and deniedCapabilities. Name it in only one of them`,
+  )
 }

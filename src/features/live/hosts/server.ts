@@ -19,14 +19,14 @@ interface HostsParts<S extends TransferableSelection> {
   readonly listening: () => Iterable<LiveHost>
 }
 
-interface Seat<S> {
+interface HostRegistration<S> {
   readonly host: SessionHost
   readonly selection: S
 }
 
 /** Creates the registry of hosts. */
 export function createHosts<S extends TransferableSelection>(parts: HostsParts<S>) {
-  const memory: ConversationSlot<Seat<S>> = {
+  const memory: ConversationSlot<HostRegistration<S>> = {
     make: conversation => {
       const peer = conversation.peer as Peer
       const said = liveIn(peer) ?? {}
@@ -39,7 +39,7 @@ export function createHosts<S extends TransferableSelection>(parts: HostsParts<S
     restore: ({ selection }, saved) => selection.restore(saved),
   }
   /** The host of a session; undefined for a plain client. */
-  const seat = (conversation: Conversation): Seat<S> | undefined => {
+  const registration = (conversation: Conversation): HostRegistration<S> | undefined => {
     const { peer } = conversation
     if (peer === undefined || peer.revision.era !== 'session' || liveIn(peer) === undefined) return undefined
     return conversation.recall(memory)
@@ -55,14 +55,14 @@ export function createHosts<S extends TransferableSelection>(parts: HostsParts<S
     /** The dialect of a peer that listens, and declares more by that. */
     listeningDialect: (peer: Peer, more: Params): HostDialect =>
       hostDialectOf({ ...liveIn(peer), ...more }, peer.info, parts.form),
-    seat,
+    registration,
     /** Stores the selection of a host for other processes. */
     keep: ({ conversation }: Exchange): void => void conversation.persist?.(memory as ConversationSlot<unknown>),
     /** All connected hosts, reachable or not. */
     *all(): Iterable<LiveHost> {
       const { connected, sessions } = parts.engine()
       for (const conversation of [...connected, ...sessions.all()]) {
-        const found = conversation.ended ? undefined : seat(conversation)
+        const found = conversation.ended ? undefined : registration(conversation)
         if (found !== undefined) yield found.host
       }
       yield* parts.listening()

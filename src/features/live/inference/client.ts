@@ -9,7 +9,12 @@ import { hookInProgress, type InferenceRequest, type InferenceResult, requestInf
 /** Runs an inference for a server. `chunk` sends a piece of the answer; pieces given after the promise has resolved are dropped. */
 export type OnInfer = (
   request: InferenceRequest,
-  context: { readonly signal: AbortSignal; chunk(delta: string): void },
+  context: {
+    /** Aborted when the server cancels the request. */
+    readonly signal: AbortSignal
+    /** Sends a piece of the answer. */
+    chunk(delta: string): void
+  },
 ) => Promise<InferenceResult>
 
 /** Answers inference requests. `hooked`: whether a hook of the server is running; it must not wait for an inference (§10.7). */
@@ -24,7 +29,7 @@ export function inferenceAnswerers(gate: LiveGate, onInfer: OnInfer, hooked: () 
         const { featureSet } = request
         gate.admit(featureSet, 'inferenceRequest')
         if (hooked()) {
-          const message = 'A hook of this server is in flight: ask again when it is answered'
+          const message = 'A hook of this server is still running. Send the request again after the hook has been answered'
           throw new McpError('invalid-request', message, { data: { reason: hookInProgress, retryable: true } })
         }
         // A piece that gets lost is no loss: the final answer contains the whole text.

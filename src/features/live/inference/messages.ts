@@ -6,11 +6,14 @@ import type { Usage } from '../context-hooks/messages.ts'
 
 /** The roles allowed in a request to the model. */
 export const inferenceRoles = ['system', 'user', 'assistant'] as const
-/** One of `inferenceRoles`. */
+/** Who speaks in a message. */
 export type InferenceRole = (typeof inferenceRoles)[number]
 
+/** One message of the prompt. */
 interface InferenceMessage {
+  /** Who speaks: `system`, `user` or `assistant`. */
   readonly role: InferenceRole
+  /** The content of the message. */
   readonly content: readonly LiveBlock[]
 }
 
@@ -18,24 +21,35 @@ interface InferenceMessage {
 export interface InferenceRequest {
   /** The set that requests it. */
   readonly featureSet: string
+  /** The conversation that it belongs to. */
   readonly conversationId?: string
   /** Whether pieces are sent before the result. */
   readonly stream: boolean
+  /** The prompt, in order. */
   readonly messages: readonly InferenceMessage[]
-  readonly preferences: { readonly maxTokens?: number; readonly temperature?: number }
+  /** What the server wants of the model. */
+  readonly preferences: {
+    /** The most tokens of the answer. */
+    readonly maxTokens?: number
+    /** The sampling temperature. */
+    readonly temperature?: number
+  }
 }
 
 /** The finish reasons of the protocol. */
 export const finishReasons = ['end_turn', 'max_tokens', 'stop_sequence'] as const
-/** One of `finishReasons`. */
+/** Why the model stopped. */
 export type FinishReason = (typeof finishReasons)[number]
 
 /** The model's answer. */
 export interface InferenceResult {
+  /** The text of the answer. */
   readonly content: string
   /** The model that actually ran. */
   readonly model: string
+  /** Why the model stopped. */
   readonly finishReason: FinishReason
+  /** The tokens that were used. */
   readonly usage: Usage
 }
 

@@ -21,16 +21,26 @@ import {
   type WireInferenceResult,
 } from './messages.ts'
 
-/** What an author asks the model. */
+/** A request to the model of the host. */
 export interface InferenceInput {
-  /** A string is one user message. */
-  readonly messages: string | readonly { readonly role: InferenceRole; readonly content: LiveInput }[]
+  /** The prompt. Text stands for one user message. */
+  readonly messages:
+    | string
+    | readonly {
+        /** Who speaks: `system`, `user` or `assistant`. */
+        readonly role: InferenceRole
+        /** The content of the message: text or blocks. */
+        readonly content: LiveInput
+      }[]
+  /** The most tokens of the answer. Default: the host decides. */
   readonly maxTokens?: number
+  /** The sampling temperature. Default: the host decides. */
   readonly temperature?: number
-  /** The conversation it belongs to, as hooks name it. */
+  /** The conversation that it belongs to, as hooks name it. Default: none. */
   readonly conversationId?: string
-  /** Whether to stream. Default: if the answer is iterated. */
+  /** Whether the answer is streamed. Default: if you iterate it. */
   readonly stream?: boolean
+  /** Cancels the request. */
   readonly signal?: AbortSignal
 }
 
@@ -75,7 +85,7 @@ export function inferenceServer(parts: InferenceParts) {
           const options = { signal, timeoutMs: parts.timeoutMs, exchange, ...(stream ? { onChunk: deltas.add } : {}) }
           return found.request(requestInference, params, options)
         }
-        return resultOf(await patiently(parts.clock, ask))
+        return resultOf(await withRetries(parts.clock, ask))
       })().catch(error => {
         throw explained(featureSet, error)
       })
@@ -86,7 +96,7 @@ export function inferenceServer(parts: InferenceParts) {
 }
 
 /** Retries while the host refuses because of a running hook. */
-async function patiently<T>(clock: Clock, ask: () => Promise<T>): Promise<T> {
+async function withRetries<T>(clock: Clock, ask: () => Promise<T>): Promise<T> {
   for (let attempt = 0; ; attempt++) {
     try {
       return await ask()
@@ -118,7 +128,7 @@ function messagesOf(featureSet: string, given: InferenceInput['messages']) {
   return all.map(({ role, content }: { readonly role: InferenceRole; readonly content: LiveInput }) => {
     if (!inferenceRoles.includes(role))
       throw new TypeError(
-        `infer of "${featureSet}" has a message of "${clip(String(role))}": there are ${inferenceRoles.join(', ')}`,
+        `infer of "${featureSet}" has a message with the role "${clip(String(role))}". The roles are ${inferenceRoles.join(', ')}`,
       )
     return { role, content: blocksOf(content, `infer of "${featureSet}"`) }
   })
@@ -196,5 +206,5 @@ class Deltas {
 async function askModel(host: LiveHost, exchange?: Exchange): Promise<ModelInfo> {
   const answer = await host.request(modelInfo, {}, { exchange })
   if (modelInfoShape.check(answer) === undefined) return answer
-  throw new McpError('invalid-answer', `The host's answer to ${modelInfo.name} is malformed`)
+  throw new McpError('invalid-answer', `The host's response to ${modelInfo.name} is not valid`)
 }

@@ -13,7 +13,7 @@ interface Open {
 }
 
 /** Limit of answers kept for repeated deliveries. */
-const mostKept = 1_024
+const mostStored = 1_024
 
 /** The deliveries of one server. */
 export class Deliveries {
@@ -69,6 +69,6 @@ export class Deliveries {
 
   #keep(deliveryId: string, answer: WireAnswer | undefined): void {
     this.#answers.set(deliveryId, answer)
-    if (this.#answers.size > mostKept) this.#answers.delete(this.#answers.keys().next().value as string)
+    if (this.#answers.size > mostStored) this.#answers.delete(this.#answers.keys().next().value as string)
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Wire messages of the listen binding: on stateless wires a host keeps one long request open, on which the server delivers its
- * messages, and answers by separate requests. See `docs/live-binding.md`.
+ * messages, and answers by separate requests. See `docs/reference/live-binding.md`.
  */
 import { notification, request, statelessRevisionIds } from '../../../engine/method.ts'
 import type { Params } from '../../../jsonrpc/message.ts'

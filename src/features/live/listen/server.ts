@@ -1,5 +1,5 @@
 /**
- * Server side of the listen binding (`docs/live-binding.md`): keeps listening hosts, delivers messages on their streams, and matches
+ * Server side of the listen binding (`docs/reference/live-binding.md`): keeps listening hosts, delivers messages on their streams, and matches
  * answers to them.
  */
 
@@ -29,7 +29,7 @@ import {
 } from './messages.ts'
 
 /** What is stored per listening host. */
-interface Seat {
+interface HostRegistration {
   readonly host: ListenHost
   /** The account whose share of listeners it uses. */
   readonly account: string
@@ -41,7 +41,7 @@ interface ListenParts {
   readonly clock: Clock
   readonly limits: () => { readonly listeners: number; readonly listenersPerCaller: number; readonly callTimeoutMs: number }
   /** Determines the dialect of a listening host and creates its selection. */
-  readonly seat: (
+  readonly registration: (
     exchange: Exchange,
     said: Readonly<Record<string, unknown>>,
   ) => {
@@ -57,21 +57,21 @@ interface ListenParts {
 
 /** Creates the handlers of `live/listen` and `live/answer`. */
 export function listenServer(parts: ListenParts) {
-  const seats = new Map<string, Seat>()
+  const registrations = new Map<string, HostRegistration>()
   let closed = false
   /** The listening host that sent a request. */
-  const find = (exchange: Exchange): Seat | undefined => {
+  const find = (exchange: Exchange): HostRegistration | undefined => {
     const { conversation, caller } = exchange
     const live = exchange.meta?.[liveExtension]
     const hostId = exchange.params['hostId'] ?? (isRecord(live) ? live['hostId'] : undefined)
     if (typeof hostId === 'string') {
-      const seat = seats.get(hostId)
-      return seat?.host.principal === caller.principal?.id ? seat : undefined
+      const registration = registrations.get(hostId)
+      return registration?.host.principal === caller.principal?.id ? registration : undefined
     }
-    return [...seats.values()].find(({ host }) => host.speaksIn(conversation))
+    return [...registrations.values()].find(({ host }) => host.speaksIn(conversation))
   }
   // Finds the host or registers a new one, within the limits.
-  const take = (exchange: Exchange): Seat => {
+  const take = (exchange: Exchange): HostRegistration => {
     const found = find(exchange)
     if (found !== undefined) return found
     const { hostId, host: said = {} } = exchange.params as unknown as WireListen
@@ -79,27 +79,32 @@ export function listenServer(parts: ListenParts) {
     const { principal } = exchange.caller
     const account = callerAccount(exchange.caller)
     checkName(account, name)
-    if (seats.has(name)) throw new McpError('invalid-params', 'params.hostId must be one that nobody else uses')
+    if (registrations.has(name))
+      throw new McpError(
+        'invalid-params',
+        'params.hostId is already used by another host. Use another value, such as a random UUID',
+      )
     const { listeners, listenersPerCaller, callTimeoutMs } = parts.limits()
-    const others = [...seats.values()].filter(seat => principal !== undefined && seat.account === account)
-    const refusal = refusalFor(seats.values(), account, listeners)
-    if (closed || refusal === 'limit') throw full('hosts listen', listeners, 'listeners')
-    if (refusal === 'share') throw busy(`${shareText(`${listeners} hosts that may listen`)} (listeners)`)
-    if (others.length >= listenersPerCaller) throw full('hosts of yours listen', listenersPerCaller, 'listenersPerCaller')
-    const { select, ...spoken } = parts.seat(exchange, said)
+    const others = [...registrations.values()].filter(registration => principal !== undefined && registration.account === account)
+    const refusal = refusalFor(registrations.values(), account, listeners)
+    if (closed || refusal === 'limit') throw full('hosts are listening', listeners, 'limits.listeners')
+    if (refusal === 'share') throw busy(`${shareText(`${listeners} hosts that may listen`)} (limits.listeners)`)
+    if (others.length >= listenersPerCaller)
+      throw full('of your hosts are listening', listenersPerCaller, 'limits.listenersPerCaller')
+    const { select, ...spoken } = parts.registration(exchange, said)
     const options = { ...spoken, hostId: name, principal: principal?.id, clock: parts.clock, timeoutMs: callTimeoutMs }
-    const seat = { host: new ListenHost(options), select, account }
-    seats.set(name, seat)
-    return seat
+    const registration = { host: new ListenHost(options), select, account }
+    registrations.set(name, registration)
+    return registration
   }
-  const leave = ({ host }: Seat): void => {
+  const leave = ({ host }: HostRegistration): void => {
     host.end()
-    seats.delete(host.hostId)
+    registrations.delete(host.hostId)
   }
   const answer = (exchange: Exchange): { readonly known: boolean } => {
     const mine = find(exchange)
     // An anonymous host may have lost its id; delivery ids are just as hard to guess.
-    const all = mine === undefined ? [...seats.values()] : [mine]
+    const all = mine === undefined ? [...registrations.values()] : [mine]
     const said = exchange.params as unknown as WireAnswer
     return { known: all.some(({ host }) => host.principal === exchange.caller.principal?.id && host.answer(said)) }
   }
@@ -113,12 +118,12 @@ export function listenServer(parts: ListenParts) {
     side,
     find,
     *hosts(): Iterable<LiveHost> {
-      for (const { host } of seats.values()) yield host
+      for (const { host } of registrations.values()) yield host
     },
     close: (): void => {
       closed = true
-      for (const { host } of seats.values()) host.end({ reason: 'closing' })
-      seats.clear()
+      for (const { host } of registrations.values()) host.end({ reason: 'closing' })
+      registrations.clear()
     },
   }
 }
@@ -126,14 +131,14 @@ export function listenServer(parts: ListenParts) {
 async function listen(
   { clock, heard, lingerMs }: ListenParts,
   exchange: Exchange,
-  take: (exchange: Exchange) => Seat,
-  leave: (seat: Seat) => void,
+  take: (exchange: Exchange) => HostRegistration,
+  leave: (registration: HostRegistration) => void,
 ): Promise<ListenEnd | undefined> {
   if (exchange.reply.answerOnly === true)
-    throw new McpError('invalid-request', 'A host listens on a stream of events; accept text/event-stream with its request')
-  const seat = take(exchange)
+    throw new McpError('invalid-request', 'The request opens an event stream. Send it with Accept: text/event-stream')
+  const registration = take(exchange)
   const { after, policy } = exchange.params as unknown as WireListen
-  if (policy !== undefined) seat.select(policy)
+  if (policy !== undefined) registration.select(policy)
   const { signal } = exchange
   const ended = await new Promise<ListenEnd | undefined>(resolve => {
     const end = (result: ListenEnd): void => {
@@ -143,13 +148,13 @@ async function listen(
     }
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
     if (signal.aborted) return resolve(undefined)
-    seat.host.attach(exchange, after, end)
+    registration.host.attach(exchange, after, end)
     // Deferred, because messages sent before the handler has started would be lost.
     queueMicrotask(heard)
   })
-  if (seat.host.detach(exchange)) {
-    const waitFor = seat.host
-    clock.setTimeout(() => !waitFor.reachable && !waitFor.gone && leave(seat), lingerMs, true)
+  if (registration.host.detach(exchange)) {
+    const waitFor = registration.host
+    clock.setTimeout(() => !waitFor.reachable && !waitFor.gone && leave(registration), lingerMs, true)
   }
   return ended
 }
@@ -163,22 +168,26 @@ function checkName(account: string, name: string): void {
   if (name.length < least || name.length > longestName)
     throw new McpError(
       'invalid-params',
-      `params.hostId must have ${least} to ${longestName} characters. Without authorization it is all that tells hosts apart: use a random one, such as a UUID`,
+      `params.hostId must have ${least} to ${longestName} characters. Without authorization, hosts are identified by it alone: use a random value, such as a UUID`,
     )
 }
 
-function refusalFor(seats: Iterable<Seat>, account: string, listeners: number): 'limit' | 'share' | undefined {
+function refusalFor(
+  registrations: Iterable<HostRegistration>,
+  account: string,
+  listeners: number,
+): 'limit' | 'share' | undefined {
   const places = new Occupancy(listeners)
-  for (const seat of seats) places.enter(seat.account)
+  for (const registration of registrations) places.enter(registration.account)
   return places.refusal(account)
 }
 
 function full(what: string, limit: number, name: string): McpError {
-  return busy(`${limit} ${what}, which is the limit (${name})`)
+  return busy(`${limit} ${what} (the limit, ${name})`)
 }
 
 function busy(why: string): McpError {
-  return new McpError('busy', `${why}; try again later`, { data: { retryAfterMs: 10_000 } })
+  return new McpError('busy', `${why}. Retry in 10 seconds`, { data: { retryAfterMs: 10_000 } })
 }
 
 // A listening host: requests are delivered on its stream and kept until answered or timed out.
@@ -202,7 +211,7 @@ interface ListenHostOptions {
 
 /** Limits per host: pending deliveries, and notifications kept for a host that comes back. */
 const most = 1_000
-const kept = 100
+const stored = 100
 
 class ListenHost implements LiveHost {
   readonly hostId: string
@@ -258,15 +267,16 @@ class ListenHost implements LiveHost {
     this.gone = true
     if (reason !== undefined) this.#stream?.end(reason)
     this.#stream = undefined
-    const error = new ConnectionError('lost', 'The host that listened has gone')
+    const error = new ConnectionError('lost', 'The listening host has disconnected')
     for (const { reject } of [...this.#pending.values()]) reject(error)
   }
 
   request<P, R>(method: Method<P, R>, params: P, options: HostCall = {}): Promise<R> {
     const { signal, onChunk, timeoutMs = this.#options.timeoutMs } = options
-    if (this.gone) return Promise.reject(new ConnectionError('lost', 'The host that listened has gone'))
+    if (this.gone) return Promise.reject(new ConnectionError('lost', 'The listening host has disconnected'))
     if (signal?.aborted) return Promise.reject(signal.reason)
-    if (this.#pending.size >= most) return Promise.reject(new McpError('busy', `${most} deliveries wait for this host`))
+    if (this.#pending.size >= most)
+      return Promise.reject(new McpError('busy', `${most} requests already wait for this host (the limit)`))
     const { seq, wire } = this.#made(method, params, true)
     return new Promise<R>((resolve, reject) => {
       const settle = (act: () => void): void => {
@@ -289,7 +299,7 @@ class ListenHost implements LiveHost {
   notify<P>(method: Method<P, undefined>, params: P): boolean {
     const notice = this.#made(method, params, false)
     this.#notices.push(notice)
-    if (this.#notices.length > kept) this.#notices.shift()
+    if (this.#notices.length > stored) this.#notices.shift()
     return this.#stream?.exchange.notify(deliverLive, notice.wire) ?? false
   }
 

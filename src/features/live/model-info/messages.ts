@@ -4,11 +4,13 @@ import { array, integer, object, string } from '../../../jsonrpc/shape.ts'
 
 /** The model that the host runs. */
 export interface ModelInfo {
+  /** The id of the model at its provider. */
   readonly id: string
   /** The provider of the model. */
   readonly vendor: string
-  /** In tokens. */
+  /** The size of the context window, in tokens. */
   readonly contextWindow: number
+  /** What the model can do, for example `tools` or `vision`. */
   readonly capabilities: readonly string[]
 }
 

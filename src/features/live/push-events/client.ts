@@ -34,7 +34,7 @@ export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer
     gate.admit(wire.featureSet, 'pushEvents')
     const read = readPush(wire)
     if (read === undefined) {
-      throw new McpError('invalid-params', 'params.payload.content must hold something, unless origin.silent is true')
+      throw new McpError('invalid-params', 'params.payload.content must not be empty unless origin.silent is true')
     }
     for (const what of read.dropped) gate.diagnose(unread(wire, what))
     return writePushAnswer(await onPush(read.event))
@@ -46,8 +46,8 @@ export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer
       waits: true,
       answer: async params => {
         const wire = params as unknown as WirePush
-        const message = `The feature set ${quoted(wire.featureSet)} pushes by notifications: nobody is told what came of its events`
-        once(why('PUSH_WITHOUT_ID', 'push-events', message, 'Ask the author of the server to push by requests'), wire)
+        const message = `The feature set ${quoted(wire.featureSet)} pushes events by notifications, so the server does not learn whether they were accepted`
+        once(why('PUSH_WITHOUT_ID', 'push-events', message, 'Ask the author of the server to push events by requests'), wire)
         await take(params)
       },
     },
@@ -62,6 +62,6 @@ function writePushAnswer(answer: PushAnswer): object {
 }
 
 function unread({ eventId }: WirePush, what: string): Why {
-  const message = `Of the event ${quoted(eventId)} was left out: ${what}`
-  return why('CONTENT_DROPPED', 'content', message, 'Ask the author of the server to send content that MCP Live has')
+  const message = `Dropped from the event ${quoted(eventId)}: ${what}`
+  return why('CONTENT_DROPPED', 'content', message, 'Ask the author of the server to send only content types of MCP Live')
 }

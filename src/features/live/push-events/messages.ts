@@ -6,6 +6,7 @@ import { type LiveBlock, type WireContent, wireContent } from '../content/messag
 
 /** An event that a server pushes to its host. */
 export interface PushEvent {
+  /** The feature set that pushes it. */
   readonly featureSet: string
   /** Identifies the event; the same if it is sent again. */
   readonly eventId: string
@@ -13,18 +14,41 @@ export interface PushEvent {
   readonly timestamp: string
   /** Where it comes from; events of one origin stay in order. */
   readonly origin?: Record<string, unknown>
+  /** The content of the event. */
   readonly content: readonly LiveBlock[]
+  /** Tags by which hosts choose what to do, for example `chat:mention`. */
   readonly tags?: readonly string[]
   /** For channel messages: where to answer. */
-  readonly channel?: { readonly channelId: string; readonly messageId: string; readonly threadId?: string }
+  readonly channel?: {
+    /** The id of the channel. */
+    readonly channelId: string
+    /** The id of the message. */
+    readonly messageId: string
+    /** The thread of the channel in which it was written. */
+    readonly threadId?: string
+  }
   /** Unknown members of the message. */
   readonly extra?: Record<string, unknown>
 }
 
 /** A host's verdict; `retryAfterMs` asks the server to send the event again later. */
 export type PushAnswer =
-  | { readonly accepted: true; readonly inferenceId?: string }
-  | { readonly accepted: false; readonly reason: string; readonly retryAfterMs?: number; readonly data?: Why }
+  | {
+      /** Whether the host accepted the event. */
+      readonly accepted: true
+      /** The inference that the event starts or joins. */
+      readonly inferenceId?: string
+    }
+  | {
+      /** Whether the host accepted the event. */
+      readonly accepted: false
+      /** Why the event was refused. */
+      readonly reason: string
+      /** Milliseconds after which the server may send the event again. Absent: it need not. */
+      readonly retryAfterMs?: number
+      /** The rule that refused it, and what can be done. */
+      readonly data?: Why
+    }
 
 /** An event on the wire. */
 export interface WirePush {
@@ -62,7 +86,9 @@ const eventId: Shape<string> = {
   optional: false,
   schema: () => ({ type: 'string', minLength: 1 }),
   check: value =>
-    typeof value === 'string' && value !== '' ? undefined : { path: '', expected: 'a string that is not empty, one per event' },
+    typeof value === 'string' && value !== ''
+      ? undefined
+      : { path: '', expected: 'a non-empty string that is unique to the event' },
 }
 
 const push = {

@@ -74,7 +74,7 @@ describe('the outbox', () => {
     const { answered } = await box.push(event('1'))
     const one = host()
     hosts.push(one)
-    box.kick()
+    box.retryNow()
     expect(await answered).toEqual({ accepted: true })
     await settled()
     expect([one.got, box.pending]).toEqual([['1'], []])
@@ -98,7 +98,7 @@ describe('the outbox', () => {
       const { now } = clock
       let looks = 0
       Object.assign(clock, { now: () => now() + looks++ })
-      box.kick()
+      box.retryNow()
       Object.assign(clock, { now })
       clock.advance(20)
       await settled()
@@ -171,7 +171,7 @@ describe('the outbox', () => {
     const box = await make()
     const { answered } = await box.push(event('1'))
     clock.advance(6_000)
-    box.kick()
+    box.retryNow()
     await expect(answered).rejects.toMatchObject({ code: 'PUSH_EXPIRED' })
     expect([box.pending, traced]).toEqual([[], ['push-expired']])
   })
@@ -236,7 +236,7 @@ describe('the outbox', () => {
     await settled()
     expect(one.got).toEqual(['1'])
     off = false
-    box.kick()
+    box.retryNow()
     expect(await answered).toEqual({ accepted: true })
   })
 })

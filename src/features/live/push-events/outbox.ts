@@ -101,7 +101,7 @@ export class Outbox {
   }
 
   /** Retries at once: a host has connected, or has changed its selection. */
-  kick(): void {
+  retryNow(): void {
     for (const waiting of this.#waiting.values()) waiting.notBefore = Math.min(waiting.notBefore, this.#options.clock.now())
     this.pump()
   }
@@ -168,7 +168,10 @@ export class Outbox {
       this.#conclude(waiting)
       // Disabled at the host: wait until its selection changes, at most a minute.
     } else if (outcome.is === 'off') {
-      trace('push-refused', { featureSet: waiting.entry.event.featureSet, hint: 'The host has this feature set disabled' })
+      trace('push-refused', {
+        featureSet: waiting.entry.event.featureSet,
+        hint: 'The host has not enabled this feature set. The event is sent again later',
+      })
       waiting.notBefore = clock.now() + longestMs
     } else {
       const wait = outcome.afterMs ?? Math.min(longestMs, firstMs * 2 ** waiting.tries++) * (0.75 + random() / 2)
@@ -240,8 +243,8 @@ export class Outbox {
 }
 
 function expired({ eventId }: OutgoingPush): Problem {
-  return problem('PUSH_EXPIRED', `No host took the event "${eventId}" in time`, {
-    suggestion: 'Connect a host that enables its feature set, or raise live.keep',
+  return problem('PUSH_EXPIRED', `No host accepted the event "${eventId}" in time`, {
+    suggestion: 'Connect a host that enables the feature set, or raise live.keep',
   })
 }
 
@@ -285,11 +288,11 @@ export class EventStore {
     if (done.ok) return { entry, added: true }
     if (done.index === 1) throw full(most)
     const there = await store.get(key)
-    const kept = there === undefined ? undefined : read(key, there.value)
+    const stored = there === undefined ? undefined : read(key, there.value)
     // Removed in this moment, so it has been answered.
-    if (kept === undefined) return { entry, added: false }
-    if ((await digest(kept.event)) !== (await digest({ ...event, timestamp: kept.event.timestamp }))) throw taken(event)
-    return { entry: kept, added: false }
+    if (stored === undefined) return { entry, added: false }
+    if ((await digest(stored.event)) !== (await digest({ ...event, timestamp: stored.event.timestamp }))) throw taken(event)
+    return { entry: stored, added: false }
   }
 
   /** Removes answered events. */
@@ -342,14 +345,14 @@ function read(key: string, value: string): StoredEvent | undefined {
 }
 
 function full(most: number): Problem {
-  return problem('QUOTA_EXHAUSTED', `${most} events wait for a host, which is the limit (live.outbox)`, {
-    suggestion: 'Connect a host that enables the set, raise live.outbox, or push less',
+  return problem('QUOTA_EXHAUSTED', `${most} events already wait for a host (the limit, live.outbox)`, {
+    suggestion: 'Connect a host that enables the feature set, raise live.outbox, or push fewer events',
     actor: 'operator',
   })
 }
 
 function taken({ eventId }: OutgoingPush): Problem {
-  return problem('EVENT_CONFLICT', `Another event waits under the id "${eventId}"`, {
-    suggestion: 'Give each occurrence an eventId of its own; repeat one only for the same content',
+  return problem('EVENT_CONFLICT', `A different event already waits under the id "${eventId}"`, {
+    suggestion: 'Give each event its own eventId. Reuse an eventId only to repeat the same event',
   })
 }

@@ -13,6 +13,7 @@ import { isTimestamp, type PushAnswer, pushEvent, type WirePush } from './messag
 
 /** An event as the author describes it. */
 export interface PushInput {
+  /** The content of the event: text or blocks. */
   readonly content: LiveInput
   /** Where it comes from; events of one origin stay in order. */
   readonly origin?: Record<string, unknown>
@@ -20,6 +21,7 @@ export interface PushInput {
   readonly eventId?: string
   /** When it happened, ISO 8601. Default: now. */
   readonly timestamp?: string
+  /** Tags by which hosts choose what to do, for example `chat:mention`. Default: none. */
   readonly tags?: readonly string[]
   /** Only for hosts of this principal id. Default: for all. */
   readonly to?: string
@@ -27,7 +29,9 @@ export interface PushInput {
 
 /** A pushed event; it survives restarts if the server's store does. */
 export interface Pushed {
+  /** The id of the event. */
   readonly eventId: string
+  /** When it happened, ISO 8601. */
   readonly timestamp: string
   /** Settles when a host has answered, however long that takes. */
   readonly answered: Promise<PushAnswer>
@@ -60,8 +64,8 @@ const most = 1024 * 1024
 /** Builds an event; throws if the input is invalid or too large. */
 export function outgoing(featureSet: string, input: PushInput & { readonly channel?: ChannelOrigin }, now: number): OutgoingPush {
   const { eventId = crypto.randomUUID(), timestamp = new Date(now).toISOString(), content, origin, tags, to, channel } = input
-  if (typeof eventId !== 'string' || eventId === '') throw new TypeError('push: eventId must be a string that is not empty')
-  if (!isTimestamp(timestamp)) throw new TypeError('push: timestamp must be ISO 8601, such as 2026-01-23T10:30:00Z')
+  if (typeof eventId !== 'string' || eventId === '') throw new TypeError('push: eventId must be a non-empty string')
+  if (!isTimestamp(timestamp)) throw new TypeError('push: timestamp must be a time in ISO 8601, such as 2026-01-23T10:30:00Z')
   const event = {
     featureSet,
     eventId,
@@ -77,8 +81,8 @@ export function outgoing(featureSet: string, input: PushInput & { readonly chann
 }
 
 function tooLarge(): Problem {
-  return problem('PAYLOAD_TOO_LARGE', `An event may have ${most} characters of JSON`, {
-    suggestion: 'Push a resource_link to what is large',
+  return problem('PAYLOAD_TOO_LARGE', `The event has more than ${most} characters as JSON (the limit)`, {
+    suggestion: 'Push a resource_link to large content instead of the content',
   })
 }
 
@@ -122,7 +126,7 @@ function readFirst(answer: unknown): Attempt {
 /** A duplicate counts as accepted, because it has arrived. */
 function read(answer: unknown): Attempt {
   if (!isRecord(answer) || typeof answer['accepted'] !== 'boolean')
-    return { is: 'later', error: new Error('no answer to a push') }
+    return { is: 'later', error: new Error('The response of the host to the push is not valid') }
   const { accepted, inferenceId, reason, retryAfterMs } = answer
   const named = typeof inferenceId === 'string' ? { inferenceId } : {}
   if (accepted === true || reason === 'duplicate') return { is: 'answered', answer: { accepted: true, ...named } }

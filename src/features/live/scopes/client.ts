@@ -7,11 +7,31 @@ import { elevateScope, type Scope } from './messages.ts'
 
 /** Decides whether a set may act in a scope. */
 export type OnElevate = (
-  request: { readonly featureSet: string; readonly scope: Scope },
-  context: { readonly signal: AbortSignal },
+  request: {
+    /** The feature set that asks. */
+    readonly featureSet: string
+    /** What it wants to act on. */
+    readonly scope: Scope
+  },
+  context: {
+    /** Aborted when the server cancels the request. */
+    readonly signal: AbortSignal
+  },
 ) => Promise<
-  | { readonly approved: true; readonly payload?: Record<string, unknown> }
-  | { readonly approved: false; readonly reason: string; readonly data?: Why }
+  | {
+      /** Whether the set may act there. */
+      readonly approved: true
+      /** The scope that is granted, if it differs from the requested one. */
+      readonly payload?: Record<string, unknown>
+    }
+  | {
+      /** Whether the set may act there. */
+      readonly approved: false
+      /** Why it is refused. */
+      readonly reason: string
+      /** The rule that refused it, and what can be done. */
+      readonly data?: Why
+    }
 >
 
 /** Answers `scope/elevate`. */

@@ -6,12 +6,24 @@ import { array, boolean, object, optional, record, string } from '../../../jsonr
 export interface Scope {
   /** What the user reads, and what lists are matched against. */
   readonly label: string
+  /** Further facts about it, for programs. */
   readonly payload?: Record<string, unknown>
 }
 
-/** Labels that are allowed or refused without asking. The pattern language is the host's choice; globs by default. */
+/**
+ * Scopes of a feature set that are decided without asking. The host chooses the pattern language; here `*` stands for any characters but a
+ * slash, and `**` for any characters.
+ */
 export interface ScopeLists {
+  /**
+   * Scopes that are allowed.
+   * @example ["/project/**"]
+   */
   readonly whitelist?: readonly string[]
+  /**
+   * Scopes that are refused; this takes precedence over `whitelist`.
+   * @example ["**\/.env"]
+   */
   readonly blacklist?: readonly string[]
 }
 

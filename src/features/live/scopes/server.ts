@@ -40,7 +40,7 @@ export function scopesServer({ ask, askMs }: ScopesParts) {
       const asked = ask(exchange, question(featureSet, scope), key)
       if (asked === undefined) throw denied(scope, undefined, unasked)
       if (await asked) return scope.payload
-      throw denied(scope, 'The user said no', 'Ask the user, or choose something else to act on')
+      throw denied(scope, 'The user declined', 'Ask the user first, or choose another target')
     },
   }
 }
@@ -59,23 +59,24 @@ async function sentAlong({ params, meta }: Exchange, scope: Scope): Promise<bool
 
 // Reads the host's answer to `scope/elevate`.
 function settled(scope: Scope, answer: Elevation): Payload {
-  if (elevationShape.check(answer) !== undefined) throw denied(scope, 'The host answered something else than yes or no', again)
+  if (elevationShape.check(answer) !== undefined)
+    throw denied(scope, 'The response of the host to scope/elevate is not valid', again)
   if (answer.approved) return (answer.payload as Payload) ?? scope.payload
-  throw denied(scope, answer.reason, 'Let the host whitelist it, or approve it there')
+  throw denied(scope, answer.reason, 'Approve it in the host, or add the label to its whitelist')
 }
 
-const again = 'Look at what the host makes of scope/elevate'
-const unasked = 'Use a host that speaks MCP Live, or one that can ask its user (elicitation)'
+const again = 'Check how the host implements scope/elevate'
+const unasked = 'Use a host that supports MCP Live, or a client that can ask its user (elicitation)'
 
 // The question for users of plain clients.
 function question(featureSet: string, { label, payload }: Scope): string {
   const what = payload === undefined ? '' : ` (${clip(JSON.stringify(payload), 500)})`
-  return `May "${clip(featureSet)}" act on ${clip(label, 200)}${what}?`
+  return `Allow "${clip(featureSet)}" to act on ${clip(label, 200)}${what}?`
 }
 
 function denied({ label }: Scope, reason: string | undefined, suggestion: string): Problem {
   const why = reason === undefined ? '' : `: ${clip(reason, 500)}`
-  return problem('SCOPE_DENIED', `Not approved for ${clip(label, 200)}${why}`, {
+  return problem('SCOPE_DENIED', `Acting on ${clip(label, 200)} was not approved${why}`, {
     suggestion,
     actor: 'user',
     details: { label: clip(label, 200), ...(reason === undefined ? {} : { reason: clip(reason, 500) }) },

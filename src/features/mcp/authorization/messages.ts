@@ -80,16 +80,16 @@ export function isTrusted({ carrier, principal }: Caller): boolean {
 export function insufficient(scopes: readonly string[], { principal }: Caller, cause?: Error): McpError {
   const remedy =
     principal === undefined
-      ? 'this server was opened without authorization: serve it with auth: oauth({ … })'
-      : 'ask the authorization server for a token that has them'
+      ? 'the server runs without authorization; serve it with auth: oauth({ … })'
+      : 'request a token with these scopes from the authorization server'
   const lacking = scopes.filter(scope => principal?.scopes?.includes(scope) !== true)
-  return new McpError('insufficient-scope', `This needs the scopes ${scopes.join(' ')}; ${remedy}`, {
+  return new McpError('insufficient-scope', `This request requires the scopes ${scopes.join(' ')}; ${remedy}`, {
     data: { scopes },
     cause:
       cause ??
-      problem('SCOPE_INSUFFICIENT', `This needs the scopes ${scopes.join(' ')}`, {
+      problem('SCOPE_INSUFFICIENT', `This request requires the scopes ${scopes.join(' ')}`, {
         details: { missing_scopes: lacking },
-        suggestion: `Ask for ${lacking.join(', ')}`,
+        suggestion: `Request ${lacking.join(', ')}`,
         actor: 'user',
       }),
   })

@@ -138,8 +138,8 @@ describe('what else can have scopes', () => {
 
   it('names that are no scopes are refused when they are given', () => {
     const server = tickets()
-    expect(() => server.tool('x', { scopes: ['a b'] }, () => '')).toThrow('"a b" is no scope')
-    expect(() => server.tool('x', { scopes: 'a' as never }, () => '')).toThrow('is no scope')
+    expect(() => server.tool('x', { scopes: ['a b'] }, () => '')).toThrow('"a b" is not a scope')
+    expect(() => server.tool('x', { scopes: 'a' as never }, () => '')).toThrow('is not a scope')
   })
 })
 

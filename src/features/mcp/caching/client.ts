@@ -10,11 +10,11 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../input-required/messages.ts'
 import { type CacheKey, type ClientCache, cachePort, type ListSource } from './messages.ts'
 
-/** How long the lists of a server may be. */
+/** Limits on the lists of a server. */
 export interface ListLimits {
-  /** Pages of one list. Default 64. */
+  /** The most pages of one list. Default 64. */
   readonly listPages?: number
-  /** Entries of one list. Default 10,000. */
+  /** The most entries of one list. Default 10,000. */
   readonly listItems?: number
 }
 
@@ -32,7 +32,7 @@ const dayMs = 86_400_000
 const most = 256
 
 class ResultCache implements ClientCache {
-  readonly #kept = new Map<string, CachedResult>()
+  readonly #stored = new Map<string, CachedResult>()
   readonly #kit: ClientKit
   readonly #limits: ListLimits
   #changes = 0
@@ -50,10 +50,10 @@ class ResultCache implements ClientCache {
   }
 
   get({ key }: CacheKey): unknown {
-    const kept = this.#kept.get(key)
-    if (kept === undefined) return undefined
-    if (kept.expires > this.#kit.clock.now()) return kept.result
-    this.#kept.delete(key)
+    const stored = this.#stored.get(key)
+    if (stored === undefined) return undefined
+    if (stored.expires > this.#kit.clock.now()) return stored.result
+    this.#stored.delete(key)
     return undefined
   }
 
@@ -61,8 +61,8 @@ class ResultCache implements ClientCache {
   put({ method, key, uri, changes }: CacheKey, result: unknown): void {
     const { ttlMs: ttl, cacheScope } = isRecord(result) ? result : {}
     if (typeof ttl !== 'number' || !(ttl > 0) || changes !== this.#changes) return
-    if (this.#kept.size >= most) this.#kept.delete(this.#kept.keys().next().value as string)
-    this.#kept.set(key, {
+    if (this.#stored.size >= most) this.#stored.delete(this.#stored.keys().next().value as string)
+    this.#stored.set(key, {
       method,
       uri,
       expires: this.#kit.clock.now() + Math.min(ttl, dayMs),
@@ -73,8 +73,8 @@ class ResultCache implements ClientCache {
 
   drop(method: string, uri?: string): void {
     this.#changes++
-    for (const [key, kept] of this.#kept) {
-      if (kept.method === method && (uri === undefined || uri.startsWith(String(kept.uri)))) this.#kept.delete(key)
+    for (const [key, stored] of this.#stored) {
+      if (stored.method === method && (uri === undefined || uri.startsWith(String(stored.uri)))) this.#stored.delete(key)
     }
   }
 
@@ -86,18 +86,18 @@ class ResultCache implements ClientCache {
   changeCaller(): void {
     this.#changes++
     this.#callers++
-    for (const [key, { personal }] of this.#kept) if (personal) this.#kept.delete(key)
+    for (const [key, { personal }] of this.#stored) if (personal) this.#stored.delete(key)
   }
 
   clear(): void {
     this.#changes++
-    this.#kept.clear()
+    this.#stored.clear()
   }
 
   async fetch(method: Method, params: Params, send: SendOptions): Promise<unknown> {
     const place = this.place(method.name, params, send.meta)
-    const kept = this.get(place)
-    if (kept !== undefined) return kept
+    const stored = this.get(place)
+    if (stored !== undefined) return stored
     const result = await this.#kit.session.request(method, params, send)
     if (!isInputRequired(result)) this.put(place, result)
     return result

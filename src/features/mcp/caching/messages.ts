@@ -8,11 +8,11 @@ import type { Params } from '../../../jsonrpc/message.ts'
 import type { Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 
-/** How long, and for whom, clients may keep a result. */
+/** How long, and for whom, clients may cache a result. */
 export interface CacheOptions {
-  /** How long a client may use a result without asking again. */
+  /** How long a client may use the result without asking again. Default: not at all. */
   readonly ttl?: Duration
-  /** `public`: the same for every caller, so that a shared cache may serve it too. */
+  /** `public`: the result is the same for every caller, so that a shared cache may serve it. Default `private`. */
   readonly scope?: 'public' | 'private'
 }
 

@@ -8,27 +8,41 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { cachePort } from '../caching/messages.ts'
 import { type Completion, type CompletionResult, complete } from './messages.ts'
 
-/** Completing arguments of prompts and resource templates. */
+/** Completion of arguments of prompts and resource templates. */
 export interface CompletionClientApi {
   /**
-   * What an argument could become. Of rapid questions about one argument only the last is sent, and all get its answer
-   * (option `completionDelay`); the same question again is answered from memory for a moment (`completionCache`).
+   * Proposes values for an argument of a prompt, or for a variable of a resource template. While the user types, only the last
+   * request is sent, and all calls get its answer (option `completionDelay`). Answers are cached briefly (`completionCache`).
+   * @example const { values } = await mcp.complete({ prompt: 'triage' }, { name: 'id', value: 'T-' })
    */
   complete(
-    ref: { readonly prompt: string } | { readonly template: string },
-    argument: { readonly name: string; readonly value: string },
-    options?: RequestOptions & { readonly arguments?: Readonly<Record<string, string>> },
+    ref:
+      | {
+          /** The name of the prompt whose argument is completed. */
+          readonly prompt: string
+        }
+      | {
+          /** The URI template whose variable is completed. */
+          readonly template: string
+        },
+    argument: {
+      /** The name of the argument or variable. */
+      readonly name: string
+      /** What the user has typed so far. */
+      readonly value: string
+    },
+    options?: RequestOptions & {
+      /** The arguments that are already filled in. Default: none. */
+      readonly arguments?: Readonly<Record<string, string>>
+    },
   ): Promise<Completion>
 }
 
-/** How a client completes arguments. */
+/** Options of `connect` for completion. */
 export interface CompletionOptions {
-  /** How long completions for the same question are kept. Default 5 s; 0 keeps none. */
+  /** How long completions are cached. Default 5 s; 0 caches none. */
   readonly completionCache?: Duration
-  /**
-   * How long typing must pause before a completion is asked for. Of the questions about one argument that come in between only
-   * the last is sent, and all get its answer. Default 100 ms; 0 sends each one.
-   */
+  /** How long typing must pause before a request is sent. Default 100 ms; 0 sends each request. */
   readonly completionDelay?: Duration
 }
 
@@ -89,7 +103,7 @@ interface CompletionsOptions {
 
 /** Even who never pauses is answered after so many delays. */
 const longestDelay = 10
-const maxKept = 256
+const maxCached = 256
 
 /** One request to come, and all who wait for it. */
 interface Ask {
@@ -108,7 +122,7 @@ class Completions {
   /** Not sent yet, by what is being typed. */
   readonly #typed = new Map<string, Ask>()
   /** Sent, by the whole question. */
-  readonly #kept = new Map<string, { readonly ask: Ask; expires: number }>()
+  readonly #stored = new Map<string, { readonly ask: Ask; expires: number }>()
 
   constructor(options: CompletionsOptions) {
     this.#options = options
@@ -118,10 +132,10 @@ class Completions {
     if (options.signal?.aborted) return Promise.reject(options.signal.reason)
     const field = JSON.stringify([question.ref, question.argument.name])
     const typed = this.#typed.get(field)
-    const kept = this.#find(question)
-    if (kept !== undefined) {
-      if (typed !== undefined) this.#supersede(field, typed, kept)
-      return this.#join(kept, options.signal)
+    const stored = this.#find(question)
+    if (stored !== undefined) {
+      if (typed !== undefined) this.#supersede(field, typed, stored)
+      return this.#join(stored, options.signal)
     }
     const ask = typed === undefined || typed.stop.signal.aborted ? this.#begin(question, options) : typed
     ask.question = question
@@ -157,9 +171,9 @@ class Completions {
   #send(ask: Ask): void {
     if (ask.stop.signal.aborted) return
     const key = this.#key(ask.question)
-    if (this.#kept.size >= maxKept) this.#kept.delete(this.#kept.keys().next().value as string)
+    if (this.#stored.size >= maxCached) this.#stored.delete(this.#stored.keys().next().value as string)
     // While it is under way it serves whoever asks the same.
-    this.#kept.set(key, { ask, expires: Number.POSITIVE_INFINITY })
+    this.#stored.set(key, { ask, expires: Number.POSITIVE_INFINITY })
     this.#options.send(ask.question, { ...ask.options, signal: ask.stop.signal }).then(
       result => {
         this.#keep(key, ask)
@@ -175,12 +189,12 @@ class Completions {
 
   #keep(key: string, ask: Ask): void {
     const { clock, keepMs } = this.#options
-    const kept = this.#kept.get(key)
-    if (kept?.ask === ask) kept.expires = clock.now() + keepMs
+    const stored = this.#stored.get(key)
+    if (stored?.ask === ask) stored.expires = clock.now() + keepMs
   }
 
   #forget(key: string, ask: Ask): void {
-    if (this.#kept.get(key)?.ask === ask) this.#kept.delete(key)
+    if (this.#stored.get(key)?.ask === ask) this.#stored.delete(key)
   }
 
   #key(question: CompletionQuestion): string {
@@ -189,10 +203,10 @@ class Completions {
 
   #find(question: CompletionQuestion): Ask | undefined {
     const key = this.#key(question)
-    const kept = this.#kept.get(key)
-    if (kept === undefined) return undefined
-    if (kept.expires > this.#options.clock.now() && !kept.ask.stop.signal.aborted) return kept.ask
-    this.#kept.delete(key)
+    const stored = this.#stored.get(key)
+    if (stored === undefined) return undefined
+    if (stored.expires > this.#options.clock.now() && !stored.ask.stop.signal.aborted) return stored.ask
+    this.#stored.delete(key)
     return undefined
   }
 

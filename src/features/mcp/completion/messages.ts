@@ -7,13 +7,13 @@ import type { Revision, Wire } from '../../../revisions/index.ts'
 import type { Reference } from '../authorization/messages.ts'
 import { without } from '../content/messages.ts'
 
-/** Proposals for the value of an argument. */
+/** Proposed values for an argument. */
 export interface Completion {
-  /** At most 100. */
+  /** The proposals, at most 100. */
   readonly values: readonly string[]
-  /** How many there are in all, where that is known. */
+  /** How many proposals there are in total, if known. */
   readonly total?: number
-  /** Whether there are more than these. */
+  /** Whether there are more proposals than these. */
   readonly hasMore?: boolean
 }
 
@@ -23,14 +23,15 @@ export interface CompletionResult {
 }
 
 /**
- * Gives what an argument could become. More than the wire's hundred are cut, and the count is told.
+ * Proposes values for an argument. More than 100 are cut off, and the client gets their total.
  * @example (value, { arguments: { project } }) => branchesOf(project).filter((name) => name.startsWith(value))
  */
 export type Completer<C = unknown> = (
   value: string,
   more: {
-    /** What the caller has filled in already. */
+    /** The arguments that the user has already filled in. */
     readonly arguments: Readonly<Record<string, string>>
+    /** The context of the call. */
     readonly ctx: C
   },
 ) => Awaitable<readonly string[] | Completion>

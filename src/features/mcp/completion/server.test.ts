@@ -27,7 +27,7 @@ function desk(): Server {
 }
 
 async function complete(server: Server, revision: RevisionId, params: Frame): Promise<Frame> {
-  return (await rawWire(server.door, revision)).ask('completion/complete', params)
+  return (await rawWire(server.acceptor, revision)).ask('completion/complete', params)
 }
 
 const prompt = (name: string, value = '', more: Frame = {}): Frame => ({
@@ -85,7 +85,7 @@ describe('completion/complete', () => {
     const limits = { rates: { completions: { perSecond: 0.1, burst: 1 } } }
     const server = createServer({ name: 'desk', version: '1', limits })
     server.prompt('greet', { arguments: { name: { complete: () => [] } } }, () => '')
-    const wire = await rawWire(server.door, '2025-11-25')
+    const wire = await rawWire(server.acceptor, '2025-11-25')
     await wire.ask('completion/complete', prompt('name'))
     const refused = await wire.ask('completion/complete', prompt('name'))
     expect(refused).toMatchObject({ error: { data: { limit: 'completions', retryAfterMs: expect.any(Number) } } })
@@ -102,13 +102,13 @@ describe('the capability to complete', () => {
     ['draft-2026-v1', true],
     ['s3', false],
   ])('is declared at %s: %s (§1.1)', async (revision, declared) => {
-    expect('completions' in (await declaredAt(desk().door, revision))).toBe(declared)
+    expect('completions' in (await declaredAt(desk().acceptor, revision))).toBe(declared)
   })
 
   it('is not there, and neither is the method, while nothing completes', async () => {
     const server = createServer({ name: 'desk', version: '1' })
     server.prompt('greet', { arguments: { name: {} } }, () => '')
-    expect(await declaredAt(server.door, '2025-11-25')).not.toHaveProperty('completions')
+    expect(await declaredAt(server.acceptor, '2025-11-25')).not.toHaveProperty('completions')
     expect(await complete(server, '2025-11-25', prompt('name'))).toMatchObject({ error: { code: -32601 } })
   })
 })

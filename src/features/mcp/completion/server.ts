@@ -27,14 +27,17 @@ export const completionFeature = defineServerFeature<OfferingOptions>({
       const completers = kind === 'prompt' ? prompts.completers(name) : resources.completers(name)
       if (completers !== undefined) return completers
       const [what, list] = kind === 'prompt' ? ['prompt', 'prompts/list'] : ['resource template', 'resources/templates/list']
-      throw new McpError('invalid-params', `There is no ${what} "${clip(name)}"; ${list} names those there are`)
+      throw new McpError('invalid-params', `There is no ${what} "${clip(name)}"; ${list} lists the available ones`)
     }
     const execute = (exchange: Exchange): Awaitable<CompletionResult> => {
       kit.port(ratesPort).completion(exchange)
       const { ref, argument, context } = exchange.params as unknown as Asked
       const completers = completersOf(ref)
       if (!completers.has(argument.name)) {
-        throw new McpError('invalid-params', `params.argument.name: there is no "${clip(argument.name)}" to complete there`)
+        throw new McpError(
+          'invalid-params',
+          `params.argument.name: "${clip(argument.name)}" does not exist, or has no completion`,
+        )
       }
       const completer = completers.get(argument.name)
       if (completer === undefined) return { completion: { values: [] } }

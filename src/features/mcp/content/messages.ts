@@ -6,76 +6,95 @@ import type { Icon, Wire } from '../../../revisions/index.ts'
 /** Who speaks in a message. */
 export type Role = 'user' | 'assistant'
 
-/** Hints about a content: for whom it is, how important, how old. */
+/** Hints about content: for whom it is, how important it is, and when it changed. */
 export interface Annotations {
-  /** For whom it is; absent: for both. */
+  /** For whom the content is. Default: the user and the model. */
   readonly audience?: readonly Role[]
-  /** From 0, can be left out, to 1, is needed. */
+  /** The importance, from 0 (optional) to 1 (required). */
   readonly priority?: number
-  /** ISO 8601. */
+  /** When the content changed, ISO 8601. */
   readonly lastModified?: string
 }
 
+/** What every block of content has. */
 interface Block {
+  /** Hints for the client: for whom it is, how important it is, and when it changed. */
   readonly annotations?: Annotations
+  /** Further facts about it (`_meta` on the wire). Names carry a prefix: `example.com/kind`. */
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
 /** A block of text. */
 export interface TextContent extends Block {
+  /** Marks a block of text. */
   readonly type: 'text'
+  /** The text. */
   readonly text: string
 }
 
-/** A block that holds an image. */
+/** A block with an image. */
 export interface ImageContent extends Block {
+  /** Marks an image. */
   readonly type: 'image'
-  /** Base64. */
+  /** The bytes, as base64. */
   readonly data: string
+  /** The media type, for example `image/png`. */
   readonly mimeType: string
 }
 
-/** A block that holds sound. */
+/** A block with sound. */
 export interface AudioContent extends Block {
+  /** Marks a sound. */
   readonly type: 'audio'
-  /** Base64. */
+  /** The bytes, as base64. */
   readonly data: string
+  /** The media type, for example `audio/wav`. */
   readonly mimeType: string
 }
 
-/** The contents of a resource, as text or as base64. */
+/** The contents of a resource: `text`, or `blob` as base64. */
 export interface ResourceContents {
+  /** The URI of the resource, or of this part of it. */
   readonly uri: string
-  /** Of what follows. */
+  /** The media type of the contents. */
   readonly mimeType?: string
-  /** Where it is text; else `blob` holds it. */
+  /** The text. Absent if `blob` has the contents. */
   readonly text?: string
-  /** Base64. */
+  /** The bytes, as base64. Absent if `text` has the contents. */
   readonly blob?: string
+  /** Further facts about it (`_meta` on the wire). Names carry a prefix: `example.com/kind`. */
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
-/** A block that holds the contents of a resource. */
+/** A block with the contents of a resource. */
 export interface EmbeddedResource extends Block {
+  /** Marks an embedded resource. */
   readonly type: 'resource'
+  /** The contents of the resource. */
   readonly resource: ResourceContents
 }
 
-/** A block that names a resource, which can be read. */
+/** A block that links to a resource, which the client can read. */
 export interface ResourceLink extends Block {
+  /** Marks a link to a resource. */
   readonly type: 'resource_link'
+  /** The URI by which the resource can be read. */
   readonly uri: string
-  /** For programs; `title` is for people. */
+  /** The name of the resource, for programs. */
   readonly name: string
+  /** The name that people see. */
   readonly title?: string
+  /** What the resource holds, in a sentence. */
   readonly description?: string
+  /** The media type of the resource. */
   readonly mimeType?: string
-  /** Bytes, where they are known. */
+  /** The size in bytes, if known. */
   readonly size?: number
+  /** Images that clients can show next to its name. */
   readonly icons?: readonly Icon[]
 }
 
-/** One block of a content. */
+/** One block of content: text, image, audio, an embedded resource or a link. */
 export type ContentBlock = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
 
 const whole = new WeakSet<object>()
@@ -160,32 +179,44 @@ export function changeAt(value: Wire, name: string, change: (blocks: Blocks) => 
 
 // Content blocks by one word each, for authors.
 
+/** Optional members of a content block. */
 interface More {
+  /** Hints for the client: for whom it is, how important it is, and when it changed. */
   readonly annotations?: Annotations
+  /** The `_meta` of the block, for example what `cite` returns. Default: none. */
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
-/** A block of text. */
+/**
+ * Creates a block of text.
+ * @example return [text('Two files:'), link('file:///a.txt', { name: 'a.txt' })]
+ */
 export function text(value: string, more: More = {}): TextContent {
   return { type: 'text', text: value, ...extras(more) }
 }
 
-/** Bytes, or base64 text. */
+/**
+ * Creates a block with an image, from bytes or base64. The media type is `image/png` unless you say otherwise.
+ * @example return image(png)
+ */
 export function image(data: Uint8Array | string, mimeType = 'image/png', more: More = {}): ImageContent {
   return { type: 'image', data: base64(data), mimeType, ...extras(more) }
 }
 
-/** Bytes, or base64 text. */
+/** Creates a block with sound, from bytes or base64. The media type is `audio/wav` unless you say otherwise. */
 export function audio(data: Uint8Array | string, mimeType = 'audio/wav', more: More = {}): AudioContent {
   return { type: 'audio', data: base64(data), mimeType, ...extras(more) }
 }
 
-/** The contents of a resource, embedded. */
+/** Creates a block with the contents of a resource. */
 export function resource(contents: ResourceContents, more: More = {}): EmbeddedResource {
   return { type: 'resource', resource: contents, ...extras(more) }
 }
 
-/** A resource that the client may read later. */
+/**
+ * Creates a block that links to a resource, which the client can read later.
+ * @example return link('ticket://T-1', { name: 'T-1', mimeType: 'text/plain' })
+ */
 export function link(uri: string, facts: Omit<ResourceLink, 'type' | 'uri'>): ResourceLink {
   return { type: 'resource_link', uri, ...facts }
 }

@@ -19,40 +19,57 @@ import {
   pagesIn,
 } from './messages.ts'
 
-/** A question for the user. */
+/** A question of a server to the user. */
 export type Question =
   | {
+      /** Whether the user fills in a form (`form`) or visits a page (`url`). */
       readonly mode: 'form'
+      /** The text that the user reads. */
       readonly message: string
+      /** The JSON Schema of the form: an object with flat properties. */
       readonly schema: Readonly<Record<string, unknown>>
-      /** Fields that ask for a password, key or token, where some do. Forms must not: warn the user. */
+      /** Fields that ask for a password, key or token. Forms must not do that: warn the user. Absent if there are none. */
       readonly secrets?: readonly string[]
     }
   | {
+      /** Whether the user fills in a form (`form`) or visits a page (`url`). */
       readonly mode: 'url'
+      /** The text that the user reads. */
       readonly message: string
-      /** By https, or by http on this machine. Open it only when the user has agreed. */
+      /** The address of the page: https, or http on this machine. Open it only after the user has agreed. */
       readonly url: string
-      /** Whose page it is: show it beside the address, which can be made to look like another's. */
+      /** The host of the page. Show it with the address, which can be made to look like another's. */
       readonly host: string
+      /** The id of the question, which `onElicitationComplete` repeats. Undefined if the revision has none. */
       readonly elicitationId: string | undefined
     }
 
-/** Answers a question to the user. */
-export type OnElicit = (question: Question, context: { readonly signal: AbortSignal }) => Awaitable<ElicitResult>
+/** Asks the user a question of the server, and returns the answer. */
+export type OnElicit = (
+  question: Question,
+  context: {
+    /** Aborted when the server cancels the question. */
+    readonly signal: AbortSignal
+  },
+) => Awaitable<ElicitResult>
 
-/** A question that is refused before anybody sees it: its page is at an address that is not to be opened. */
-export type OnQuestionRefused = (question: { readonly message: string; readonly url: string }) => void
+/** Called with a question that was refused before the user saw it, because its page is at an address that must not be opened. */
+export type OnQuestionRefused = (question: {
+  /** The text of the question. */
+  readonly message: string
+  /** The address that is not opened. */
+  readonly url: string
+}) => void
 
-/** How a client answers questions to its user. */
+/** Options of `connect` for questions to the user. */
 export interface ElicitationOptions {
-  /** Answers the server's questions to the user; declares `elicitation`. */
+  /** Asks the user the questions of the server. If set, the client declares `elicitation`; without it servers cannot ask. */
   readonly onElicit?: OnElicit
-  /** Told of a question whose page is at an address that is not to be opened; `onElicit` never sees it. */
+  /** Called with a question whose page is at an address that must not be opened. `onElicit` does not see it. */
   readonly onQuestionRefused?: OnQuestionRefused
-  /** Whether pages may be asked for, beside forms. Default true with `onElicit`. */
+  /** Whether servers may ask the user to visit a page, not only to fill in forms. Default true with `onElicit`. */
   readonly elicitUrl?: boolean
-  /** Told when the page of a URL question has done its work. Only of pages that this connection was asked to visit. */
+  /** Called when the server reports that a page has done its work, for pages that this connection was asked to visit. */
   readonly onElicitationComplete?: (elicitationId: string) => void
 }
 
@@ -102,11 +119,11 @@ export function elicitationSide(options: ElicitationSideOptions) {
   const { onElicit } = options
   const awaited = new AwaitedPages()
   const answer = async (params: Params, signal: AbortSignal): Promise<ElicitResult> => {
-    if (onElicit === undefined) throw new McpError('method-not-found', 'This client answers no elicitation')
+    if (onElicit === undefined) throw new McpError('method-not-found', 'This client does not support elicitation')
     options.admit()
     const question = questionOf(params, options.onRefused)
     if (question.mode === 'url' && !options.url)
-      throw new McpError('invalid-params', 'This client declared forms only, not pages')
+      throw new McpError('invalid-params', 'This client declared only form elicitation, not url elicitation')
     if (question.mode === 'url') awaited.add(question.elicitationId)
     const given = await onElicit(question, { signal })
     const result = answerOf('onElicit', given, isElicitResult, "{ action: 'accept'|'decline'|'cancel' }")
@@ -157,7 +174,7 @@ function questionOf(params: Params, refused: OnQuestionRefused | undefined): Que
       refused?.({ message, url })
       throw new McpError(
         'invalid-params',
-        'The page is not shown to the user: only https addresses, or http ones on this machine, without a user name are opened',
+        'The page is not opened: params.url must be an https address, or an http address of this machine, without a user name',
       )
     }
     return { mode: 'url', message, url, host, elicitationId: params['elicitationId'] as string | undefined }

@@ -11,11 +11,11 @@ import { without } from '../content/messages.ts'
 /** The value of one field of a form. */
 export type ElicitValue = string | number | boolean | readonly string[]
 
-/** What the user did with a question. */
+/** The answer of the user to a question. */
 export interface ElicitResult {
-  /** Sent, refused, or closed without an answer. */
+  /** `accept`: the user agreed or sent the form. `decline`: the user refused. `cancel`: the user closed the question. */
   readonly action: 'accept' | 'decline' | 'cancel'
-  /** Only with an accepted form. */
+  /** The fields of the form. Only with an accepted form. */
   readonly content?: Readonly<Record<string, ElicitValue>>
 }
 

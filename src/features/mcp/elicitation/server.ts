@@ -21,18 +21,18 @@ import {
   yesNoForm,
 } from './messages.ts'
 
-/** A question that the user answers in a form. */
+/** A question that the user answers by a form. */
 export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
-  /** What the user is told. */
+  /** The text that the user reads. */
   readonly message: string
   /**
-   * A flat object: strings, numbers, booleans and choices. Without it there is nothing to fill in, and some clients accept such a
-   * form by themselves: a yes of the user is what `confirm` asks for.
+   * The fields of the form: a flat object of strings, numbers, booleans and choices. Without it there is nothing to fill in, and
+   * some clients accept such a form automatically: use `confirm` for a yes of the user.
    */
   readonly schema?: S
-  /** Names the question across re-entry. */
+  /** Names the question, if a call asks several in an order that may change. Default: its number. */
   readonly key?: string
-  /** Have the answer worked out as a task, where the client runs such tasks. */
+  /** Has the answer worked out as a task, if the client runs such tasks. Default: no. */
   readonly task?: TaskWish
 }
 
@@ -40,27 +40,64 @@ export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
 export interface UrlQuestion extends CallOptions {
   /** Why the user should open the page. */
   readonly message: string
-  /** The page, which the client shows before it opens it. */
+  /** The address of the page, which the client shows before it opens it. */
   readonly url: string
-  /** Tells questions of one call apart where it runs again with their answers. */
+  /** Names the question, if a call asks several in an order that may change. Default: its number. */
   readonly key?: string
-  /** Have the answer worked out as a task, where the client runs such tasks. */
+  /** Has the answer worked out as a task, if the client runs such tasks. Default: no. */
   readonly task?: TaskWish
 }
 
-/** The user's answer, with content of the schema's type where a form was accepted. */
-export type Elicited<T> = { readonly action: 'accept'; readonly content: T } | { readonly action: 'decline' | 'cancel' }
+/** The answer of the user. An accepted form has `content` of the schema's type. */
+export type Elicited<T> =
+  | {
+      /** What the user did: sent the form, refused, or closed it without an answer. */
+      readonly action: 'accept'
+      /** The content of the form, validated against the schema. */
+      readonly content: T
+    }
+  | {
+      /** What the user did: sent the form, refused, or closed it without an answer. */
+      readonly action: 'decline' | 'cancel'
+    }
 
-/** What elicitation adds to the context of a call. */
+/** Questions to the user. */
 export interface ElicitationContext {
-  /** Asks the user to fill in a form, or to visit a page. */
+  /**
+   * Asks the user to fill in a form, or to visit a page, and waits for the answer. Throws if the client cannot ask its user.
+   * @example
+   * const answer = await ctx.elicit({ message: 'Which size?', schema: z.object({ size: z.number() }) })
+   * return answer.action === 'accept' ? `Size ${answer.content.size}` : 'Nothing was ordered'
+   */
   elicit<S extends Schema>(question: FormQuestion<S>): Promise<Elicited<InferOutput<S>>>
-  /** Asks the user and waits for the answer. */
-  elicit(question: UrlQuestion): Promise<{ readonly action: 'accept' | 'decline' | 'cancel'; readonly elicitationId: string }>
-  /** Tells the client that the page of a URL question has done its work. */
+  /**
+   * Asks the user to fill in a form, or to visit a page, and waits for the answer. Throws if the client cannot ask its user.
+   * @example
+   * const answer = await ctx.elicit({ message: 'Which size?', schema: z.object({ size: z.number() }) })
+   * return answer.action === 'accept' ? `Size ${answer.content.size}` : 'Nothing was ordered'
+   */
+  elicit(question: UrlQuestion): Promise<{
+    /** What the user did: agreed, refused, or closed the question. */
+    readonly action: 'accept' | 'decline' | 'cancel'
+    /** The id of the question, for `elicitationDone`. */
+    readonly elicitationId: string
+  }>
+  /** Notifies the client that the page of a URL question has done its work. */
   elicitationDone(elicitationId: string): void
-  /** Asks the user yes or no, by a form with one required box: only a ticked box is a yes. */
-  confirm(message: string, options?: CallOptions & { key?: string; task?: TaskWish }): Promise<boolean>
+  /**
+   * Asks the user for a yes, by a form with one box to tick. True only if the box was ticked. Throws if the client cannot ask its
+   * user.
+   * @example if (!(await ctx.confirm('Delete ticket T-1?'))) return 'It stays'
+   */
+  confirm(
+    message: string,
+    options?: CallOptions & {
+      /** Names the question, if a call asks several in an order that may change. Default: its number. */
+      key?: string
+      /** Has the answer worked out as a task, if the client runs such tasks. Default: no. */
+      task?: TaskWish
+    },
+  ): Promise<boolean>
 }
 
 /** Questions to the user: `ctx.elicit`, `ctx.confirm`. */
@@ -69,7 +106,7 @@ export const elicitationFeature = defineServerFeature<object>({
   context: {
     elicit(question: FormQuestion | UrlQuestion): Promise<never> {
       const exchange = exchangeOf(this)
-      const by = courier(exchange, question.task)
+      const by = questionSender(exchange, question.task)
       const asked: Promise<unknown> = 'url' in question ? elicitUrl(exchange, question, by) : elicitForm(exchange, question, by)
       return ignoreUnhandledRejection(asked) as Promise<never>
     },
@@ -78,14 +115,14 @@ export const elicitationFeature = defineServerFeature<object>({
     },
     confirm(message, options = {}) {
       const exchange = exchangeOf(this)
-      return ignoreUnhandledRejection(elicitYes(exchange, { message, ...options }, courier(exchange, options.task)))
+      return ignoreUnhandledRejection(elicitYes(exchange, { message, ...options }, questionSender(exchange, options.task)))
     },
   } satisfies ElicitationContext & ThisType<CallContext>,
   setup: () => ({ sides: [{ errors: elicitationErrors }] }),
 })
 
-function courier({ engine }: Exchange, wish: TaskWish | undefined): QuestionSender | undefined {
-  return engine.ports.get(tasksPort).courier(wish)
+function questionSender({ engine }: Exchange, wish: TaskWish | undefined): QuestionSender | undefined {
+  return engine.ports.get(tasksPort).questionSender(wish)
 }
 
 const empty = { type: 'object', properties: {} } as const
@@ -110,14 +147,17 @@ export async function elicitForm<S extends Schema>(
       by,
       requires: { elicitation: {} },
       allowed,
-      accepts: value => isElicitResult(value) && misfit(compiled, value) === undefined,
-      fault: value => (isElicitResult(value) ? misfit(compiled, value) : undefined),
+      accepts: value => isElicitResult(value) && invalidAnswer(compiled, value) === undefined,
+      fault: value => (isElicitResult(value) ? invalidAnswer(compiled, value) : undefined),
     },
   )
   if (answer.action !== 'accept') return { action: answer.action }
   const checked = await compiled?.validate(answer.content ?? {})
   if (checked?.ok === false)
-    throw new McpError('invalid-answer', `The client's answer to the form does not fit its schema: ${issueText(checked.issues)}`)
+    throw new McpError(
+      'invalid-answer',
+      `The client's answer to the form does not match its schema: ${issueText(checked.issues)}`,
+    )
   return { action: 'accept', content: (checked?.value ?? {}) as InferOutput<S> }
 }
 
@@ -165,7 +205,7 @@ async function elicitUrl(
 }
 
 /** An asynchronous check can not be waited for here; it is made again before the handler sees the answer. */
-function misfit(schema: Compiled | undefined, { action, content }: ElicitResult): string | undefined {
+function invalidAnswer(schema: Compiled | undefined, { action, content }: ElicitResult): string | undefined {
   if (schema === undefined || action !== 'accept') return undefined
   const checked = schema.validate(content ?? {})
   return isThenable(checked) || checked.ok ? undefined : issueText(checked.issues)
@@ -173,7 +213,7 @@ function misfit(schema: Compiled | undefined, { action, content }: ElicitResult)
 
 /** Which field it is, and what is wrong with it. */
 function issueText([first]: readonly { readonly path: string; readonly message: string }[]): string {
-  const { path = '', message = 'it does not fit' } = first ?? {}
+  const { path = '', message = 'it does not match' } = first ?? {}
   return path === '' ? clip(message, 200) : `${clip(path)}: ${clip(message, 200)}`
 }
 
@@ -183,7 +223,7 @@ function flat(json: Readonly<Record<string, unknown>>): Readonly<Record<string, 
   if (type !== 'object' || !isRecord(properties)) throw new TypeError('The schema of a form must be an object with properties')
   for (const [name, field] of Object.entries(properties)) {
     if (isRecord(field) && (field['type'] === 'object' || field['$ref'] !== undefined)) {
-      throw new TypeError(`The field "${name}" of the form is nested; forms hold strings, numbers, booleans and choices`)
+      throw new TypeError(`The field "${name}" of the form is nested; forms can contain strings, numbers, booleans and choices`)
     }
   }
   return { type, properties, ...(required === undefined ? {} : { required }) }

@@ -81,19 +81,19 @@ async function drive(first: unknown, again: (more: Params) => Promise<unknown>, 
   let result = first
   for (let round = 0; isInputRequired(result); round++) {
     if (round === options.rounds) {
-      throw new McpError('too-many-rounds', `The server asked ${round + 1} times without coming to an end; the limit is ${round}`)
+      throw new McpError('too-many-rounds', `The server asked for input ${round + 1} times in one call; the limit is ${round}`)
     }
     result = await again(await replyTo(result, options))
   }
   if (isFinalResult(result)) return result
   const kind = (result as Params)['resultType']
   if (typeof kind === 'string' && options.kinds?.includes(kind)) return result
-  throw new McpError('invalid-result', `The server answered with a result of unknown kind "${echo(kind)}"`)
+  throw new McpError('invalid-result', `The result of the server has the unknown type "${echo(kind)}"`)
 }
 
 async function replyTo({ inputRequests, requestState }: InputRequiredResult, options: DriveOptions): Promise<Params> {
   if (inputRequests === undefined && requestState === undefined) {
-    throw new McpError('invalid-result', 'The server asks for input without a question or a state')
+    throw new McpError('invalid-result', 'The server requires input, but sent neither a question nor a state')
   }
   if (requestState !== undefined && typeof requestState !== 'string') {
     throw new McpError('invalid-result', "The server's requestState is not a string")
@@ -125,7 +125,7 @@ async function answer(request: unknown, { answerers, signal }: { answerers: Answ
   const { method, params } = (isRecord(request) ? request : {}) as Partial<InputRequest>
   const answerer = answerers.get(method as string)
   if (answerer === undefined) {
-    throw new McpError('method-not-found', `The server asks ${echo(method)}, which this client does not answer`)
+    throw new McpError('method-not-found', `The server sent ${echo(method)}, which this client does not support`)
   }
   return answerer(isRecord(params) ? params : {}, signal)
 }

@@ -45,16 +45,16 @@ interface State {
   /** Digests of the questions that are out. */
   readonly asked: Readonly<Record<string, string>>
   /** How often an answer by that key was none. */
-  readonly misfits: Readonly<Record<string, number>>
+  readonly invalidAnswers: Readonly<Record<string, number>>
   /** What effects gave: one item, or none for what gave nothing. */
   readonly done: Readonly<Record<string, readonly unknown[]>>
   /** What layers want to find again. */
   readonly carried?: Record<string, string>
 }
 
-const fresh: State = { round: 0, answers: {}, asked: {}, misfits: {}, done: {} }
+const fresh: State = { round: 0, answers: {}, asked: {}, invalidAnswers: {}, done: {} }
 /** Answers that do not fit their question, after which it is not asked again. */
-const mostMisfits = 3
+const mostInvalidAnswers = 3
 const kind = 'request-state'
 
 /** Opens the state that a retry brings, before anything else looks at the call. */
@@ -99,7 +99,7 @@ async function openState(exchange: Exchange, token: unknown, options: ReplayOpti
     if (error instanceof HandleError) {
       throw new McpError(
         'invalid-params',
-        'params.requestState is not the one this server gave for this request, or has expired; start again without it',
+        'params.requestState was not issued by this server for this request, or has expired; start again without it',
       )
     }
     throw error
@@ -118,7 +118,7 @@ class Replay implements QuestionChannel {
   readonly #responses: Params
   readonly #answers: Map<string, readonly [string, unknown]>
   readonly #done: Map<string, readonly unknown[]>
-  readonly #misfits: Map<string, number>
+  readonly #invalidAnswers: Map<string, number>
   readonly #doing = new Map<string, Promise<unknown>>()
   readonly #pending = new Map<string, Pending>()
   readonly #ordinals = new Map<string, number>()
@@ -133,7 +133,7 @@ class Replay implements QuestionChannel {
     this.#responses = responses
     this.#answers = new Map(Object.entries(state.answers))
     this.#done = new Map(Object.entries(state.done))
-    this.#misfits = new Map(Object.entries(state.misfits))
+    this.#invalidAnswers = new Map(Object.entries(state.invalidAnswers))
   }
 
   get pending(): boolean {
@@ -144,12 +144,12 @@ class Replay implements QuestionChannel {
     if (!options.allowed) return Promise.reject(capabilityMissing(method.name, options.requires))
     const { route } = this.#exchange
     if (route.method.asks !== true)
-      return Promise.reject(new McpError('internal', `Nothing can be asked in ${route.name} on this wire`))
+      return Promise.reject(new McpError('internal', `${route.name} cannot ask the client at this revision`))
     if (this.#exchange.caller.ephemeral === true && !this.#options.seal.durable) {
       return Promise.reject(
         new McpError(
           'internal',
-          'Asking needs a secret here: another instance may get the answer. Give createServer the option secret',
+          'Questions need a shared secret because another instance may receive the answer. Give createServer the option secret',
         ),
       )
     }
@@ -176,23 +176,23 @@ class Replay implements QuestionChannel {
       this.#answers.set(key, [question, response])
       return response
     }
-    if (response !== undefined && asked === question) this.#misfit(key, request, options.fault?.(response))
+    if (response !== undefined && asked === question) this.#invalidAnswer(key, request, options.fault?.(response))
     this.#pending.set(key, { request, question })
     await Promise.all(this.#digests)
     await new Promise<void>(resolve => this.#options.clock.setTimeout(resolve, 0))
     throw new McpError(
       'suspended',
-      'The call ends here for now: its question goes to the client, and the answer enters the handler anew',
+      'The call is suspended: the question goes to the client, and the handler runs again with the answer',
     )
   }
 
-  #misfit(key: string, request: InputRequest, fault: string | undefined): void {
-    const count = (this.#misfits.get(key) ?? 0) + 1
-    this.#misfits.set(key, count)
-    if (count >= mostMisfits)
+  #invalidAnswer(key: string, request: InputRequest, fault: string | undefined): void {
+    const count = (this.#invalidAnswers.get(key) ?? 0) + 1
+    this.#invalidAnswers.set(key, count)
+    if (count >= mostInvalidAnswers)
       throw new McpError(
         'invalid-answer',
-        `The answer to ${request.method} "${clip(key)}" did not fit its question ${count} times${fault === undefined ? '' : `: ${fault}`}`,
+        `The answer to ${request.method} "${clip(key)}" did not match its question ${count} times${fault === undefined ? '' : `: ${fault}`}`,
       )
   }
 
@@ -217,7 +217,7 @@ class Replay implements QuestionChannel {
   #settled(): Promise<void> {
     const { clock, expiresMs } = this.#options
     return new Promise<void>((resolve, reject) => {
-      const late = (): void => reject(new McpError('internal', 'What the handler began with ctx.once does not come to an end'))
+      const late = (): void => reject(new McpError('internal', 'A function passed to ctx.once does not complete'))
       const cancel = clock.setTimeout(late, expiresMs, true)
       Promise.allSettled(this.#doing.values()).then(() => {
         cancel()
@@ -232,15 +232,15 @@ class Replay implements QuestionChannel {
     const questions = [...this.#pending]
     const round = this.#state.round + 1
     if (round > this.#options.rounds)
-      throw new McpError('internal', `The call asked ${this.#options.rounds} times without coming to an end`)
-    const kept = this.#exchange.get(retryState)
+      throw new McpError('internal', `The call asked the client ${this.#options.rounds} times (the limit) and did not complete`)
+    const stored = this.#exchange.get(retryState)
     const state: State = {
       round,
       answers: Object.fromEntries(this.#answers),
       asked: Object.fromEntries(questions.map(([key, { question }]) => [key, question])),
-      misfits: Object.fromEntries(this.#misfits),
+      invalidAnswers: Object.fromEntries(this.#invalidAnswers),
       done: Object.fromEntries(this.#done),
-      ...(kept === undefined ? {} : { carried: kept }),
+      ...(stored === undefined ? {} : { carried: stored }),
     }
     const content = {
       ...(await purpose(this.#exchange)),

@@ -8,24 +8,25 @@ import { ConnectionError } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { discover, ping } from './messages.ts'
 
-/** Finding out whether the server is there. */
+/** Checks whether the server is there. */
 export interface LifecycleClientApi {
-  /** Resolves when the server has answered a ping. */
+  /** Sends a ping and resolves when the server has answered. */
   ping(options?: RequestOptions): Promise<void>
 }
 
-/** How often the server is asked whether it is there. */
+/** How often the connection is checked. */
 interface HealthCheck {
+  /** The interval between two checks. */
   readonly every: Duration
-  /** A server that takes its time is kept. */
+  /** Whether a server that answers slowly is kept. One that cannot be reached is closed in any case. Default false. */
   readonly patient?: boolean
 }
 
-/** Whether a silent server is let go. */
+/** Options of `connect` for checking the connection. */
 export interface LifecycleOptions {
   /**
-   * Sends a ping this often (`server/discover` where the wire has no ping) and closes when there is no answer. `patient`: a server that
-   * takes its time is kept, one that cannot be reached any more is not. Default: never.
+   * The interval of health checks: a ping, or `server/discover` in revisions without one. The connection is closed if there is no
+   * answer. Default: no checks.
    */
   readonly healthCheck?: Duration | HealthCheck
 }
@@ -83,7 +84,7 @@ function checkHealth(session: ClientSession, clock: Clock, { everyMs, patient }:
   async function letGo(cause: unknown): Promise<void> {
     if (stopped) return
     session.engine.trace('unhealthy', cause)
-    const message = `The server did not answer a ping within ${everyMs} ms (healthCheck) and was let go`
+    const message = `The server did not answer a ping within ${everyMs} ms (healthCheck); the connection was closed`
     await session.close(new ConnectionError('lost', message, { cause }))
   }
 

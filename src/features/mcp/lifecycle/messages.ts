@@ -5,12 +5,15 @@ import { object, record, string } from '../../../jsonrpc/shape.ts'
 import type { Capabilities, Implementation, Revision, Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 
-/** What a server can have and say so. */
+/** What a server can offer. */
 type OfferedKind = 'tools' | 'prompts' | 'resources' | 'completions'
 
-/** The option by which a server says what it has before it has it. */
+/** What a server declares before it has anything of the kind. */
 export interface OfferingOptions {
-  /** What clients are told that there is, also before the first one is there and after the last one. Default: what there was once. */
+  /**
+   * What the server declares even before the first entry is registered, and after the last one is removed. Default: what it has
+   * had since the start.
+   */
   readonly offers?: readonly OfferedKind[]
 }
 

@@ -17,9 +17,9 @@ import {
   shutdown,
 } from './messages.ts'
 
-/** The options of `createServer` for it. */
+/** Options of `createServer` for the handshake. */
 export interface LifecycleServerOptions {
-  /** Told to every client: how to use this server. */
+  /** Instructions for the model: how to use this server. Every client gets them. Default: none. */
   readonly instructions?: string
 }
 
@@ -36,7 +36,7 @@ export const lifecycleFeature = defineServerFeature<LifecycleServerOptions>({
   setup: ({ cache }, { instructions }) => ({ sides: [lifecycleServer({ instructions, cache })] }),
 })
 
-const goodbye = { make: () => ({ said: false }) }
+const shutdownState = { make: () => ({ said: false }) }
 
 /** Answers what opens, checks and ends a session. */
 export function lifecycleServer(options: LifecycleOptions): Side {
@@ -60,14 +60,14 @@ export function lifecycleServer(options: LifecycleOptions): Side {
       [
         shutdown,
         ({ conversation }: Exchange) => {
-          conversation.recall(goodbye).said = true
+          conversation.recall(shutdownState).said = true
         },
       ],
       [
         exit,
         ({ engine, conversation, caller }: Exchange) => {
           // Whoever leaves a process without having asked for its shutdown leaves it with an error, as language servers have it.
-          if (!conversation.recall(goodbye).said && caller.carrier === 'stdio') process.exitCode = 1
+          if (!conversation.recall(shutdownState).said && caller.carrier === 'stdio') process.exitCode = 1
           if (conversation.session !== undefined) engine.sessions.delete(conversation.session)
           return conversation.connection?.close()
         },
@@ -77,9 +77,9 @@ export function lifecycleServer(options: LifecycleOptions): Side {
       {
         stage: 'enter',
         in: shutdown.in,
-        when: ({ conversation }) => conversation.remembered(goodbye)?.said === true,
+        when: ({ conversation }) => conversation.remembered(shutdownState)?.said === true,
         run: () => {
-          throw new McpError('invalid-request', 'This conversation was shut down; send exit, and open another one')
+          throw new McpError('invalid-request', 'This session was shut down; send exit, and open another one')
         },
       },
     ],
@@ -103,8 +103,8 @@ function refuseSecond({ peer, session, connection }: Exchange['conversation']): 
   throw new McpError(
     'invalid-request',
     session === undefined
-      ? `This connection is initialized already, at revision ${peer.revision.id}; open another connection to initialize again`
-      : `This session is initialized already, at revision ${peer.revision.id}; to open another one send initialize without Mcp-Session-Id`,
+      ? `This connection is already initialized at revision ${peer.revision.id}; open another connection to initialize again`
+      : `This session is already initialized at revision ${peer.revision.id}; to open another one send initialize without Mcp-Session-Id`,
   )
 }
 
@@ -116,7 +116,7 @@ function refuseLong({ capabilities, clientInfo }: Params): void {
   if (length <= longestSaid) return
   throw new McpError(
     'invalid-params',
-    `params.capabilities and params.clientInfo have ${length} characters, and the limit is ${longestSaid}; send less`,
+    `params.capabilities and params.clientInfo have ${length} characters; the limit is ${longestSaid}. Send less`,
   )
 }
 

@@ -5,26 +5,27 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import type { Id } from '../../../jsonrpc/message.ts'
 import { type LogLevel, message, setLevel } from './messages.ts'
 
-/** A line of the server's log. */
+/** A log message of the server. */
 export interface LogMessage {
+  /** The severity of the message. */
   readonly level: LogLevel
-  /** Which part of the server wrote it. */
+  /** The part of the server that wrote it. */
   readonly logger?: string
-  /** Any JSON value. */
+  /** The message: any JSON value. */
   readonly data: unknown
 }
 
-/** Choosing what the server logs. */
+/** Controls what the server logs. */
 export interface LoggingClientApi {
-  /** Which log messages the server sends: for the session, or with each request, whichever the wire has. */
+  /** Sets the lowest level of log messages that the server sends. */
   setLogLevel(level: LogLevel, options?: RequestOptions): Promise<void>
 }
 
-/** How a client hears the server's log. */
+/** Options of `connect` for the log of the server. */
 export interface LoggingOptions {
-  /** Told what the server logs. */
+  /** Called with each log message of the server. Default: they are ignored. */
   readonly onLog?: (message: LogMessage) => void
-  /** The least severe log messages to be sent. Default: none on wires where each request says so, elsewhere the server's choice. */
+  /** The lowest level of log messages that the server should send. Default: the server decides; in 2026-07-28 none are sent. */
   readonly logLevel?: LogLevel
 }
 

@@ -17,9 +17,12 @@ const level: ConversationSlot<{ least: LogLevel }> = {
   },
 }
 
-/** What logging adds to the context of a call. */
+/** Log messages to the caller. */
 export interface LoggingContext {
-  /** Sends a log message to the caller, if it wants to hear of that level. */
+  /**
+   * Sends a log message to the client, if the client wants that level. The log of the server itself is the option `log`.
+   * @example ctx.log('info', 'The index is ready')
+   */
   readonly log: (level: LogLevel, data: unknown, logger?: string) => void
 }
 

@@ -8,11 +8,17 @@ import { questionsPort } from '../input-required/messages.ts'
 import { clientSubscriptionsPort } from '../subscriptions/messages.ts'
 import { type GetPromptResult, getPrompt, listPrompts, type Prompt, promptsChanged } from './messages.ts'
 
-/** Using a server's prompts. */
+/** The prompts of a server. */
 export interface PromptsClientApi {
-  /** All prompts; pages by itself, and keeps what the server lets us keep. */
+  /**
+   * Iterates all prompts. Pages are fetched as needed, and cached as long as the server allows.
+   * @example for await (const { name } of mcp.prompts()) console.log(name)
+   */
   prompts(options?: RequestOptions): AsyncGenerator<Prompt, void, undefined>
-  /** The messages of a prompt, with its arguments filled in. */
+  /**
+   * Returns the messages of a prompt with these arguments.
+   * @example const { messages } = await mcp.getPrompt('triage', { id: 'T-1' })
+   */
   getPrompt(name: string, args?: Readonly<Record<string, string>>, options?: RequestOptions): Promise<GetPromptResult>
 }
 

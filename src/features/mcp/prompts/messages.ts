@@ -31,35 +31,43 @@ interface PromptsPort {
 /** What other features may use of the prompts of a server. */
 export const promptsPort = port<PromptsPort>('prompts')
 
-/** An argument of a prompt, as clients are shown it. */
+/** An argument of a prompt. */
 export interface PromptArgument {
+  /** The name of the argument. */
   readonly name: string
-  /** For people. */
+  /** The name that people see. */
   readonly title?: string
+  /** What to give, in a sentence. */
   readonly description?: string
-  /** Whether it must be given. Absent: it need not. */
+  /** Whether the argument is required. Default false. */
   readonly required?: boolean
 }
 
-/** A prompt, as clients are shown it. */
+/** A prompt of a server. */
 export interface Prompt {
+  /** The name of the prompt, for `getPrompt`. */
   readonly name: string
-  /** For people. */
+  /** The name that people see. */
   readonly title?: string
-  /** What it is for. */
+  /** What the prompt is for, in a sentence. */
   readonly description?: string
+  /** The arguments that the prompt takes. */
   readonly arguments?: readonly PromptArgument[]
+  /** Images that clients can show next to its name. */
   readonly icons?: readonly Icon[]
+  /** Further facts about it (`_meta` on the wire). Names carry a prefix: `example.com/kind`. */
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
 /** The result of `prompts/list`. */
 export interface ListPromptsResult {
+  /** The prompts of the page. */
   readonly prompts: readonly Prompt[]
   /** Absent on the last page. */
   readonly nextCursor?: string
-  /** How long the page may be kept. */
+  /** How long the page may be cached, in milliseconds. */
   readonly ttlMs?: number
+  /** Who may reuse the cached result: every caller (`public`) or only this one (`private`). */
   readonly cacheScope?: 'public' | 'private'
 }
 
@@ -67,13 +75,15 @@ export interface ListPromptsResult {
 export interface PromptMessage {
   /** Who speaks. */
   readonly role: Role
+  /** The content of the message. */
   readonly content: ContentBlock
 }
 
 /** The result of `prompts/get`. */
 export interface GetPromptResult {
+  /** What the prompt does. */
   readonly description?: string
-  /** In the order in which the model is to read them. */
+  /** The messages, in the order in which the model reads them. */
   readonly messages: readonly PromptMessage[]
 }
 

@@ -21,7 +21,7 @@ function desk(): Server {
 }
 
 async function ask(server: Server, revision: RevisionId, method: string, params?: Frame): Promise<Frame> {
-  return (await rawWire(server.door, revision)).ask(method, params)
+  return (await rawWire(server.acceptor, revision)).ask(method, params)
 }
 
 async function get(server: Server, revision: RevisionId, name: string, args?: Frame): Promise<Frame> {
@@ -127,7 +127,7 @@ describe('prompts/get', () => {
   it('may ask the user first, on a wire where questions travel in results (trap 15)', async () => {
     const server = desk()
     server.prompt('asks', {}, async (_, ctx) => ((await ctx.confirm('Really?')) ? 'yes' : 'no'))
-    const wire = await rawWire(server.door, '2026-07-28')
+    const wire = await rawWire(server.acceptor, '2026-07-28')
     const _meta = { ...envelope('2026-07-28'), 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } }
     const { inputRequests, requestState } = (await wire.ask('prompts/get', { name: 'asks', _meta }))['result'] as Frame
     const inputResponses = Object.fromEntries(Object.keys(inputRequests as Frame).map(key => [key, { action: 'decline' }]))

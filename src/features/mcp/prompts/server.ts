@@ -25,21 +25,21 @@ import {
   promptsPort,
 } from './messages.ts'
 
-/** What an author says of a prompt. */
+/** Options of `server.prompt`. */
 export interface PromptFacts<C = unknown, A = ArgumentsSpec<C>> {
-  /** The name that people are shown. Default: the name of the prompt. */
+  /** The name that people see. Default: the name of the prompt. */
   readonly title?: string
-  /** What it is for, in a sentence. */
+  /** What the prompt is for, in a sentence. Default: none. */
   readonly description?: string
-  /** A record of arguments, or a schema of an object. */
+  /** The arguments: a record by name, or the schema of an object. Default: none. */
   readonly arguments?: A
-  /** Suggestions for arguments, where a schema says what they are. */
+  /** Proposes values for arguments, if `arguments` is a schema. Default: none. */
   readonly complete?: Readonly<Record<string, Completer<C>>>
-  /** Pictures that clients may show beside its name. */
+  /** Images that clients can show next to the name. Default: none. */
   readonly icons?: readonly Icon[]
-  /** Scopes that a caller's token must have, beyond those that every request needs. */
+  /** Scopes that the caller's token must have, in addition to those that every request needs. Default: none. */
   readonly scopes?: readonly string[]
-  /** Members of `_meta` that are listed with it. */
+  /** The `_meta` of the entry in lists. Default: none. */
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
@@ -142,7 +142,7 @@ function find(catalog: Catalog<PromptEntry>, { params, engine }: Exchange): Prom
   if (entry === undefined)
     throw (
       engine.absent?.('prompt', name) ??
-      new McpError('unknown-prompt', `There is no prompt "${clip(name)}"; prompts/list names those there are`)
+      new McpError('unknown-prompt', `There is no prompt "${clip(name)}"; prompts/list lists the available prompts`)
     )
   return entry
 }
@@ -159,17 +159,22 @@ function validate({ name, args }: PromptEntry, exchange: Exchange): Awaitable<vo
 
 // What a handler returned → the canonical result. A string is enough: it is what the user says.
 
-/** Text may stand for a text block, and the user for the role. */
+/** One message of a prompt. */
 interface MessageParts {
+  /** Who speaks. Default `user`. */
   readonly role?: Role
+  /** The content of the message: a block, or text. */
   readonly content: string | ContentBlock
 }
 
-/** What the handler of a prompt may return. */
+/** What the handler of a prompt may return: text, a message, several of them, or a whole prompt. */
 export type PromptOutput = string | MessageParts | readonly (string | MessageParts)[] | PromptParts
 
+/** A whole prompt: its messages, and a description. */
 interface PromptParts {
+  /** What the prompt does. Default: none. */
   readonly description?: string
+  /** The messages, in the order in which the model reads them. */
   readonly messages: readonly (string | MessageParts)[]
 }
 
@@ -196,25 +201,27 @@ function toMessage(part: unknown, server: string): PromptMessage {
 
 // The arguments of a prompt, from a record of facts or from a schema: what clients are shown, and the check that values pass.
 
-/** What an author says of one argument of a prompt. */
+/** Options of one argument of a prompt. */
 export interface ArgumentFacts<C = unknown> {
-  /** The name that people are shown. */
+  /** The name that people see. Default: the name of the argument. */
   readonly title?: string
-  /** What to give, in a sentence. */
+  /** What to give, in a sentence. Default: none. */
   readonly description?: string
-  /** Default false. */
+  /** Whether the argument is required. Default false. */
   readonly required?: boolean
-  /** Proposes values while the user types. */
+  /** Proposes values while the user types. Default: none. */
   readonly complete?: Completer<C>
 }
 
-/** Arguments are text on the wire; a schema may make more of them, such as `z.coerce.number()`. */
+/** The arguments of a prompt. They are text on the wire; a schema can convert them, for example `z.coerce.number()`. */
 type ArgumentsSpec<C = unknown> = Schema | FactsOf<C>
+/** The arguments of a prompt, by name. */
 type FactsOf<C> = Readonly<Record<string, ArgumentFacts<C>>>
 
+/** The values of the arguments, by name. */
 type Values = Readonly<Record<string, string>>
 
-/** What a handler gets as its arguments. */
+/** The arguments that the handler of a prompt gets. */
 export type ArgumentsOf<A> = A extends StandardSchema
   ? InferOutput<A>
   : A extends { readonly type: string }
@@ -243,7 +250,8 @@ function compileArguments(
   const given = new Map(Object.entries(complete ?? {}))
   const args = isSchema(spec) ? bySchema(spec, where) : byFacts(spec ?? {}, where)
   for (const name of given.keys()) {
-    if (!args.completers.has(name)) throw new TypeError(`${where}: there is no argument "${clip(name)}" to complete`)
+    if (!args.completers.has(name))
+      throw new TypeError(`${where}: the argument "${clip(name)}" does not exist, so it cannot have a completion`)
   }
   checkCompleters(where, given)
   if (given.size === 0) return args
@@ -285,7 +293,7 @@ function bySchema(schema: Schema, where: string): CompiledArguments {
 
 function fromSchema({ json }: Compiled, where: string): PromptArgument[] {
   const { type, properties, required } = json
-  if (type !== 'object') throw new TypeError(`${where}: the schema must be one of an object, with a property for each argument`)
+  if (type !== 'object') throw new TypeError(`${where}: the schema must be an object schema with a property for each argument`)
   const needed = new Set(Array.isArray(required) ? required : [])
   return Object.entries(isRecord(properties) ? properties : {}).map(([name, property]) => {
     const { title, description } = isRecord(property) ? property : {}

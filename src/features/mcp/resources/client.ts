@@ -20,11 +20,14 @@ import {
   resourceUpdated,
 } from './messages.ts'
 
-/** Using a server's resources. */
+/** The resources of a server. */
 export interface ResourcesClientApi extends ClientResources {
-  /** All resources; pages by itself, and keeps what the server lets us keep. */
+  /**
+   * Iterates all resources. Pages are fetched as needed, and cached as long as the server allows.
+   * @example for await (const { uri, name } of mcp.resources()) console.log(uri, name)
+   */
   resources(options?: RequestOptions): AsyncGenerator<Resource, void, undefined>
-  /** All templates of resources. */
+  /** Iterates all resource templates. */
   resourceTemplates(options?: RequestOptions): AsyncGenerator<ResourceTemplate, void, undefined>
 }
 

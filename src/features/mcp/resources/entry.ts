@@ -35,44 +35,53 @@ export interface ResourcesPort {
   add<F extends ResourceFacts<CallContext>>(address: string, facts: F, handler: ResourceHandler): Registration<F>
 }
 
-/** What a template's `list` gives: a name and type of its own, or else the template's. */
+/** A resource that the `list` of a template returns. */
 interface ListedResource {
+  /** The URI of the resource. It must match the template. */
   readonly uri: string
+  /** The name of the resource. Default: the name of the template. */
   readonly name?: string
+  /** The name that people see. Default: the title of the template. */
   readonly title?: string
+  /** What the resource holds. Default: the description of the template. */
   readonly description?: string
+  /** The media type. Default: that of the template. */
   readonly mimeType?: string
+  /** Bytes of the raw content, if known. */
   readonly size?: number
+  /** Hints for the client. Default: those of the template. */
   readonly annotations?: Annotations
+  /** Images that clients can show next to its name. Default: those of the template. */
   readonly icons?: readonly Icon[]
+  /** The `_meta` of the entry. Default: that of the template. */
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
-/** What an author says of a resource or a template. */
+/** Options of `server.resource`. */
 export interface ResourceFacts<C = unknown, V extends string = string> {
-  /** Names it in lists. */
+  /** The name of the resource in lists. */
   readonly name: string
-  /** The name that people are shown. */
+  /** The name that people see. Default: `name`. */
   readonly title?: string
-  /** What is in it, in a sentence. */
+  /** What the resource holds, in a sentence. Default: none. */
   readonly description?: string
-  /** Of what is in it, such as `text/markdown`. */
+  /** The media type of the contents, for example `text/markdown`. Default: none is stated. */
   readonly mimeType?: string
-  /** Bytes of the raw content; of a plain resource only. */
+  /** The size of the raw content in bytes. Not for templates. */
   readonly size?: number
-  /** Pictures that clients may show beside its name. */
+  /** Images that clients can show next to the name. Default: none. */
   readonly icons?: readonly Icon[]
-  /** For whom it is, and how much it matters: `audience`, `priority`, `lastModified`. */
+  /** Hints for the client: `audience`, `priority`, `lastModified`. Default: none. */
   readonly annotations?: Annotations
-  /** Members of `_meta` that are listed with it. */
+  /** The `_meta` of the entry in lists. Default: none. */
   readonly meta?: Readonly<Record<string, unknown>>
-  /** Scopes that a caller's token must have, beyond those that every request needs. */
+  /** Scopes that the caller's token must have, in addition to those that every request needs. Default: none. */
   readonly scopes?: readonly string[]
-  /** How long clients may keep what they read. Default: as the server says for all. */
+  /** How long clients may cache the contents. Default: the option `cache` of the server. */
   readonly cache?: CacheOptions
-  /** The resources that a template stands for, where they can be told. Asked anew for each list. */
+  /** Returns the resources that the template stands for. Called for each list. Default: none are listed. */
   readonly list?: (context: C) => Awaitable<readonly ListedResource[]>
-  /** Suggestions for the variables of a template. */
+  /** Proposes values for the variables of a template. Default: none. */
   readonly complete?: { readonly [name in V]?: Completer<C> }
 }
 
@@ -127,11 +136,11 @@ export function compileResource(
   standard: CacheHint,
 ): ResourceEntry {
   if (!/^[A-Za-z][A-Za-z0-9+.-]*:./.test(uri))
-    throw new TypeError(`"${clip(uri)}" is no URI: begin it with a scheme, such as file:///`)
+    throw new TypeError(`"${clip(uri)}" is not a URI: begin it with a scheme, such as file:///`)
   check(`Resource "${clip(uri)}"`, facts, handler)
   if (facts.list !== undefined || facts.complete !== undefined) {
     throw new TypeError(
-      `The resource "${clip(uri)}" stands for itself alone: list and complete are for templates, such as ticket://{id}`,
+      `The resource "${clip(uri)}" has no variables: list and complete are only for templates, such as ticket://{id}`,
     )
   }
   return { uri, resource: { uri, ...described(facts), ...given({ size: facts.size }) }, ...readable(facts, handler, standard) }
@@ -210,7 +219,10 @@ export async function readListing(listing: Listing, after: unknown, limit: numbe
     start = templates.findIndex(({ uriTemplate }) => uriTemplate === after[0])
     told = Number(after[1])
     if (start === -1)
-      throw new McpError('invalid-params', 'params.cursor points to a template that is gone; start again without a cursor')
+      throw new McpError(
+        'invalid-params',
+        'params.cursor refers to a template that no longer exists; start again without a cursor',
+      )
   } else {
     const { entries, next } = resources.snapshot.page(Number(after), limit)
     for (const { resource } of entries) items.push(resource)

@@ -12,50 +12,67 @@ import type { ResourcesPort } from './entry.ts'
 /** What other features may use of the resources of a server. */
 export const resourcesPort = port<ResourcesPort>('resources')
 
+/** What resources and templates have in common. */
 interface Described {
+  /** The name, for programs. */
   readonly name: string
+  /** The name that people see. */
   readonly title?: string
+  /** What it holds, in a sentence. */
   readonly description?: string
+  /** The media type of the content. */
   readonly mimeType?: string
+  /** Hints for the client: for whom it is, how important it is, and when it changed. */
   readonly annotations?: Annotations
+  /** Images that clients can show next to its name. */
   readonly icons?: readonly Icon[]
+  /** Further facts about it (`_meta` on the wire). Names carry a prefix: `example.com/kind`. */
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
-/** A resource, as clients are shown it. */
+/** A resource of a server. */
 export interface Resource extends Described {
+  /** The URI by which the resource can be read. */
   readonly uri: string
-  /** Bytes of the raw content. */
+  /** The size of the raw content in bytes. */
   readonly size?: number
 }
 
-/** A template of resources, as clients are shown it. */
+/** A resource template of a server. */
 export interface ResourceTemplate extends Described {
+  /** The URI template (RFC 6570), for example `ticket://{id}`. */
   readonly uriTemplate: string
 }
 
+/** What each page of a list has. */
 interface Listed {
+  /** The cursor of the next page. Absent on the last page. */
   readonly nextCursor?: string
+  /** How long the result may be cached, in milliseconds. Absent: not at all. */
   readonly ttlMs?: number
+  /** Who may reuse the cached result: every caller (`public`) or only this one (`private`). */
   readonly cacheScope?: 'public' | 'private'
 }
 
 /** The result of `resources/list`. */
 export interface ListResourcesResult extends Listed {
+  /** The resources of the page. */
   readonly resources: readonly Resource[]
 }
 
 /** The result of `resources/templates/list`. */
 export interface ListResourceTemplatesResult extends Listed {
+  /** The templates of the page. */
   readonly resourceTemplates: readonly ResourceTemplate[]
 }
 
 /** The result of `resources/read`. */
 export interface ReadResourceResult {
-  /** One, or several where the resource holds others. */
+  /** The contents: one entry, or several if the resource consists of parts. */
   readonly contents: readonly ResourceContents[]
-  /** How long they may be kept. */
+  /** How long the contents may be cached, in milliseconds. */
   readonly ttlMs?: number
+  /** Who may reuse the cached result: every caller (`public`) or only this one (`private`). */
   readonly cacheScope?: 'public' | 'private'
 }
 
@@ -173,9 +190,14 @@ function fromDialect(result: Wire): Wire {
   }
 }
 
-/** Reading resources, for other features of a client. */
+/** Reads resources. */
 export interface ClientResources {
-  /** The contents of a resource; kept for as long as the server allows. */
+  /**
+   * Returns the contents of a resource. They are cached as long as the server allows.
+   * @example
+   * const { contents } = await mcp.readResource('ticket://T-1')
+   * console.log(contents[0]?.text)
+   */
   readResource(uri: string, options?: RequestOptions): Promise<ReadResourceResult>
 }
 

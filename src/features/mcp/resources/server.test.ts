@@ -28,7 +28,7 @@ function library(options: { pageSize?: number } = {}): Server {
 }
 
 async function ask(server: Server, revision: RevisionId, method: string, params?: Frame): Promise<Frame> {
-  const wire = await rawWire(server.door, revision)
+  const wire = await rawWire(server.acceptor, revision)
   return wire.ask(method, params)
 }
 
@@ -81,8 +81,10 @@ describe('resources/list', () => {
   it('is not there, and neither is the capability, while nothing is offered', async () => {
     const server = createServer({ name: 'empty', version: '1' })
     expect(await ask(server, '2025-11-25', 'resources/list')).toMatchObject({ error: { code: -32601 } })
-    expect(await declaredAt(server.door, '2025-11-25')).not.toHaveProperty('resources')
-    expect(await declaredAt(library().door, '2025-11-25')).toMatchObject({ resources: { subscribe: true, listChanged: true } })
+    expect(await declaredAt(server.acceptor, '2025-11-25')).not.toHaveProperty('resources')
+    expect(await declaredAt(library().acceptor, '2025-11-25')).toMatchObject({
+      resources: { subscribe: true, listChanged: true },
+    })
   })
 })
 
@@ -105,7 +107,7 @@ describe('resources/list with a template that lists', () => {
   })
 
   it.each([1, 2, 3, 4, 5])('gives the same list in pages of %i', async pageSize => {
-    const wire = await rawWire(shelf(pageSize).door, '2025-11-25')
+    const wire = await rawWire(shelf(pageSize).acceptor, '2025-11-25')
     const uris: unknown[] = []
     let params: Frame = {}
     for (let cursor: unknown = ''; cursor !== undefined; params = { cursor }) {
@@ -148,7 +150,7 @@ describe('resources/read', () => {
     server.resource('page://{n}', { name: 'page' }, () => undefined)
     for (const uri of ['page://1', 'book://1']) {
       const answer = await ask(server, '2025-11-25', 'resources/read', { uri })
-      expect(answer['error']).toMatchObject({ message: expect.stringContaining('resources/templates/list names') })
+      expect(answer['error']).toMatchObject({ message: expect.stringContaining('resources/templates/list lists') })
     }
   })
 
@@ -253,7 +255,7 @@ describe('how long what was read may be kept', () => {
   })
 
   it('is nothing for a question, and nothing for what came of one (trap 10)', async () => {
-    const wire = await rawWire(server.door, '2026-07-28')
+    const wire = await rawWire(server.acceptor, '2026-07-28')
     const _meta = { ...envelope('2026-07-28'), 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } }
     const asked = (await wire.ask('resources/read', { uri: 'a://asks', _meta }))['result'] as Frame
     expect(asked).toMatchObject({ resultType: 'input_required' })

@@ -186,8 +186,8 @@ function search({ resources, templates }: Catalogs, uri: string): Found | undefi
 
 /** `templated`: there are templates only, and what they stand for is nowhere listed. */
 function missing(uri: string, templated: boolean): string {
-  const list = templated ? 'resources/templates/list names the templates' : 'resources/list names those'
-  return `There is no resource "${clip(uri)}"; ${list} there are`
+  const list = templated ? 'resources/templates/list lists the templates' : 'resources/list lists the available resources'
+  return `There is no resource "${clip(uri)}"; ${list}`
 }
 
 function isUnlisted(entry: Readable & Partial<TemplateEntry>): boolean {
@@ -231,17 +231,21 @@ function failure(error: unknown, { params }: Exchange): unknown {
 
 // What a handler returned → the contents of a resource. Text and bytes are enough; parts are for more control.
 
-/** One part of a resource, spelled out: `uri` and `mimeType` are the resource's own unless given. */
+/** One part of the contents of a resource. */
 interface ContentsPart {
+  /** The URI of this part. Default: that of the resource. */
   readonly uri?: string
+  /** The media type of this part. Default: that of the resource. */
   readonly mimeType?: string
+  /** The text of this part. Give either `text` or `blob`. */
   readonly text?: string
-  /** Bytes, or base64 of them. */
+  /** The bytes, or base64 of them. Give either `text` or `blob`. */
   readonly blob?: string | Uint8Array
+  /** Further facts about this part. Default: none. */
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
-/** Nothing (or no parts) means that there is no such resource. */
+/** What the handler of a resource may return: text, bytes, or parts. Nothing means that there is no such resource. */
 export type ResourceOutput = string | Uint8Array | ContentsPart | readonly ContentsPart[] | undefined | null
 
 /** Undefined when there is nothing: an empty list would say that the resource exists. `server`: how it names itself. */

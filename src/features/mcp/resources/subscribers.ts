@@ -121,7 +121,10 @@ function checkWatch(conversation: Conversation, uri: string): void {
       'A subscription needs a session; send initialize first, and the session id with every request',
     )
   if (uri.length > watchedLength)
-    throw new McpError('invalid-params', `params.uri has ${uri.length} characters; to be watched it may have ${watchedLength}`)
+    throw new McpError(
+      'invalid-params',
+      `params.uri has ${uri.length} characters; the limit for subscriptions is ${watchedLength}`,
+    )
 }
 
 function placeOf({ owner, id }: Admitted): string {

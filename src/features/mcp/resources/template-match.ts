@@ -32,7 +32,7 @@ export function createMatcher(
   parts: readonly Part[],
 ): (uri: string, steps?: MatchSteps) => TemplateMatch | undefined {
   const { before, spans } = arrange(parts)
-  if (spans.length > maxExpressions) throw templateError(text, `has more than ${maxExpressions} expressions, which is the limit`)
+  if (spans.length > maxExpressions) throw templateError(text, `has more than ${maxExpressions} expressions (the limit)`)
   refuseRepeated(text, parts)
   refuseAmbiguous(text, spans)
   const last = spans.at(-1)?.after ?? ''
@@ -87,10 +87,10 @@ function refuseRepeated(text: string, parts: readonly Part[]): void {
   for (const part of parts) {
     if (typeof part === 'string') continue
     for (const [index, { name, explode }] of part.variables.entries()) {
-      if (seen.has(name)) throw templateError(text, `uses ${name} twice. Give each place a name of its own`)
+      if (seen.has(name)) throw templateError(text, `uses ${name} twice. Give each variable a different name`)
       seen.add(name)
       if (explode && !styles[part.operator].named && index < part.variables.length - 1) {
-        throw templateError(text, `${part.source}: a list (${name}*) takes all that follows. Put it last`)
+        throw templateError(text, `${part.source}: a list (${name}*) matches everything that follows. Put it last`)
       }
     }
   }
@@ -101,14 +101,14 @@ function refuseAmbiguous(text: string, spans: readonly Span[]): void {
   for (const [index, span] of spans.entries()) {
     if (span.style.named && span.after.startsWith('=')) {
       const { source } = span.expression
-      throw templateError(text, `nothing tells where ${source} ends: it writes a = of its own. Put another literal behind it`)
+      throw templateError(text, `the end of ${source} is ambiguous because it contains a =. Put another literal after it`)
     }
     for (let next = index; spans[next]?.after === '' && next + 1 < spans.length; next++) {
       const { expression, style } = spans[next + 1] ?? span
       if (style.first !== '' && span.allowed[style.first.charCodeAt(0)] === 0) continue
       throw templateError(
         text,
-        `nothing tells where ${span.expression.source} ends and ${expression.source} begins. Put a literal such as / between them, or make it one expression`,
+        `the boundary between ${span.expression.source} and ${expression.source} is ambiguous. Put a literal such as / between them, or combine them in one expression`,
       )
     }
   }
@@ -280,7 +280,7 @@ function expandExpression({ operator, variables }: Expression, values: TemplateV
 }
 
 function cannotCut({ name, prefix }: TemplateVariable): Error {
-  return new TypeError(`${name} is a list, of which ${name}:${prefix} cannot take the first characters. Give a text`)
+  return new TypeError(`${name} is a list, so ${name}:${prefix} cannot take its first characters. Give a string`)
 }
 
 type Entries = readonly (readonly [name: string | undefined, value: string])[]
@@ -348,11 +348,11 @@ export function readParts(text: string): Part[] {
   for (let at = 0; at < text.length; ) {
     const open = text.indexOf('{', at)
     const literal = text.slice(at, open === -1 ? text.length : open)
-    if (literal.includes('}')) throw templateError(text, 'has a } without a {. Write %7D for the character itself')
+    if (literal.includes('}')) throw templateError(text, 'has a } without a {. Write %7D for a literal }')
     if (literal !== '') parts.push(literal)
     if (open === -1) break
     const close = text.indexOf('}', open)
-    if (close === -1) throw templateError(text, 'has a { without a }. Write %7B for the character itself')
+    if (close === -1) throw templateError(text, 'has a { without a }. Write %7B for a literal {')
     parts.push(readExpression(text, text.slice(open, close + 1)))
     at = close + 1
   }
@@ -361,7 +361,7 @@ export function readParts(text: string): Part[] {
 
 function readExpression(text: string, source: string): Expression {
   const [, operator, list = ''] = /^\{([+#./;?&]?)(.*)\}$/s.exec(source) ?? []
-  if (/^[=,!@|]/.test(list)) throw templateError(text, `${clip(source)} begins with an operator that RFC 6570 keeps for later`)
+  if (/^[=,!@|]/.test(list)) throw templateError(text, `${clip(source)} begins with an operator that RFC 6570 reserves`)
   const variables = list.split(',').map(spec => readVariable(text, source, spec))
   return { operator: operator as Operator, variables, source }
 }
@@ -372,7 +372,7 @@ function readVariable(text: string, source: string, spec: string): TemplateVaria
   if (name !== undefined) return { name, explode: star !== undefined, prefix: prefix === undefined ? undefined : Number(prefix) }
   throw templateError(
     text,
-    `${clip(source)} has no variable where ${spec === '' ? 'nothing' : clip(spec)} stands. Write letters, digits, _ and ., then * or :1 to :9999 if need be`,
+    `${clip(source)} has ${spec === '' ? 'nothing' : clip(spec)} in place of a variable. Write letters, digits, _ and ., optionally followed by * or :1 to :9999`,
   )
 }
 

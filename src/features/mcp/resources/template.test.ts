@@ -53,7 +53,7 @@ describe('expansion (RFC 6570 §3.2)', () => {
   })
 
   it('the first characters of a list are refused', () => {
-    expect(() => expandTemplate('{list:2}', values)).toThrow(/list is a list, of which list:2/)
+    expect(() => expandTemplate('{list:2}', values)).toThrow(/list is a list, so list:2/)
   })
 })
 
@@ -61,18 +61,18 @@ describe('what is no template (RFC 6570 §2)', () => {
   it.each([
     ['{', /has a \{ without a \}/],
     ['a}', /has a \} without a \{/],
-    ['{}', /no variable where nothing stands/],
-    ['{a b}', /no variable where a b stands/],
-    ['{a,}', /no variable/],
-    ['{{a}}', /no variable/],
-    ['{a:0}', /no variable/],
+    ['{}', /nothing in place of a variable/],
+    ['{a b}', /a b in place of a variable/],
+    ['{a,}', /in place of a variable/],
+    ['{{a}}', /in place of a variable/],
+    ['{a:0}', /in place of a variable/],
     ['{a:10000}', /:1 to :9999/],
-    ['{a*:3}', /no variable/],
-    ['{a-b}', /no variable/],
-    ['{.}', /no variable/],
-    ['{=a}', /keeps for later/],
-    ['{|a}', /keeps for later/],
-    ['{?}', /no variable/],
+    ['{a*:3}', /in place of a variable/],
+    ['{a-b}', /in place of a variable/],
+    ['{.}', /in place of a variable/],
+    ['{=a}', /that RFC 6570 reserves/],
+    ['{|a}', /that RFC 6570 reserves/],
+    ['{?}', /in place of a variable/],
   ])('%s is refused with what would be right', (template, message) => {
     expect(() => parseTemplate(template)).toThrow(message)
   })
@@ -153,17 +153,17 @@ describe('matching', () => {
   })
 
   it.each([
-    ['{a}{b}', /where \{a\} ends and \{b\} begins/],
-    ['t://{a}{b}{c}', /where \{a\} ends/],
-    ['{a}{+b}', /where \{a\} ends/],
-    ['{+a}{b}', /where \{\+a\} ends/],
-    ['{+a}{/b}', /where \{\+a\} ends/],
-    ['{a}{.b}', /where \{a\} ends/],
-    ['{?a,c}{&b}', /where \{\?a,c\} ends.*one expression/],
-    ['x{/a*}{/b}', /where \{\/a\*\} ends/],
-    ['x{.a}{/b}{.c}', /where \{\.a\} ends and \{\.c\} begins/],
-    ['x{?a}={b}', /where \{\?a\} ends: it writes a = of its own/],
-    ['x{;a}=', /where \{;a\} ends/],
+    ['{a}{b}', /boundary between \{a\} and \{b\} is ambiguous/],
+    ['t://{a}{b}{c}', /boundary between \{a\} and/],
+    ['{a}{+b}', /boundary between \{a\} and/],
+    ['{+a}{b}', /boundary between \{\+a\} and/],
+    ['{+a}{/b}', /boundary between \{\+a\} and/],
+    ['{a}{.b}', /boundary between \{a\} and/],
+    ['{?a,c}{&b}', /boundary between \{\?a,c\} and.*one expression/],
+    ['x{/a*}{/b}', /boundary between \{\/a\*\} and/],
+    ['x{.a}{/b}{.c}', /boundary between \{\.a\} and \{\.c\} is ambiguous/],
+    ['x{?a}={b}', /the end of \{\?a\} is ambiguous because it contains a =/],
+    ['x{;a}=', /the end of \{;a\} is ambiguous/],
     ['{a}/{a}', /uses a twice/],
     ['{a*,b}', /Put it last/],
     ['{a}/'.repeat(32), /more than 31 expressions/],

@@ -48,25 +48,30 @@ function variablesOf(parts: readonly Part[]): string[] {
 
 type Operator = '+' | '#' | '.' | '/' | ';' | '?' | '&'
 
-/** What stands between braces. */
+/** An expression of a URI template: what is between two braces. */
 type Expression<T extends string> = T extends `${string}{${infer Inside}}${infer Rest}` ? Inside | Expression<Rest> : never
 
+/** An expression without its operator. */
 type Bare<E extends string> = E extends `${Operator}${infer Specs}` ? Specs : E
+/** The variables of an expression. */
 type Spec<List extends string> = List extends `${infer Head},${infer Tail}` ? Head | Spec<Tail> : List
+/** The first variable of an expression. */
 type FirstSpec<List extends string> = List extends `${infer Head},${string}` ? Head : List
 
-/** Only `{a}` and `{+a}` must be there; of several variables in one expression the later ones may be missing. */
+/** The variables that are always present: those of `{a}` and `{+a}`. Others may be missing. */
 type Certain<E extends string> = E extends `${Exclude<Operator, '+'>}${string}` ? never : FirstSpec<Bare<E>>
 
+/** The name of a variable without its modifier. */
 type NameOf<S extends string> = S extends `${infer Name}*` ? Name : S extends `${infer Name}:${string}` ? Name : S
+/** The type of a variable: a list with the modifier `*`, else text. */
 type ValueOf<S extends string> = S extends `${string}*` ? readonly string[] : string
 
-/** The values that a match gives. Of a text that is not known at compile time, any. */
+/** The variables of a URI template that a handler gets. */
 export type TemplateVariables<T extends string> = string extends T
   ? Readonly<Record<string, string | readonly string[]>>
   : { readonly [S in Certain<Expression<T>> as NameOf<S>]: ValueOf<S> } & {
       readonly [S in Spec<Bare<Expression<T>>> as NameOf<S>]?: ValueOf<S>
     }
 
-/** The names of the variables in the text of a template, at compile time. */
+/** The names of the variables of a URI template. */
 export type VariableName<T extends string> = string extends T ? string : NameOf<Spec<Bare<Expression<T>>>>

@@ -7,18 +7,18 @@ import type { Awaitable } from '../../../jsonrpc/message.ts'
 import { questionHandlers } from '../input-required/messages.ts'
 import { isRoots, listRoots, type Root, rootsChanged } from './messages.ts'
 
-/** The folders a client works in, or what finds them out when they are asked for. */
+/** The roots of a client, or a function that returns them when a server asks. */
 type Roots = readonly Root[] | (() => Awaitable<readonly Root[]>)
 
-/** Telling the server of roots. */
+/** Announces roots. */
 export interface RootsClientApi {
-  /** Tells the server that the roots are other ones now. */
+  /** Notifies the server that the roots have changed. */
   rootsChanged(): void
 }
 
-/** Which folders a client works in. */
+/** Options of `connect` for roots. */
 export interface RootsOptions {
-  /** The folders this client works in; declares `roots`. */
+  /** The folders that the user works in. If set, the client declares `roots`. Default: none. */
   readonly roots?: Roots
 }
 

@@ -9,8 +9,9 @@ import { without } from '../content/messages.ts'
 export interface Root {
   /** A `file:` URI. */
   readonly uri: string
-  /** For people. */
+  /** The name that people see. */
   readonly name?: string
+  /** Further facts about it (`_meta` on the wire). Names carry a prefix: `example.com/kind`. */
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 

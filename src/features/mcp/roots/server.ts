@@ -23,10 +23,18 @@ export async function askRoots(exchange: Exchange, options: CallOptions & { key?
   return roots
 }
 
-/** What roots add to the context of a call. */
+/** The roots of the client. */
 export interface RootsContext {
-  /** Asks which folders the client works in. */
-  roots(options?: CallOptions & { key?: string }): Promise<readonly Root[]>
+  /**
+   * Asks the client for its roots: the folders that the user works in. Throws if the client has none to declare.
+   * @example const folders = (await ctx.roots()).map(({ uri }) => uri)
+   */
+  roots(
+    options?: CallOptions & {
+      /** Names the question, if a call asks several in an order that may change. Default: its number. */
+      key?: string
+    },
+  ): Promise<readonly Root[]>
 }
 
 /** The folders of clients: `ctx.roots`. */

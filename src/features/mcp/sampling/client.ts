@@ -14,19 +14,25 @@ import {
   type SamplingResult,
 } from './messages.ts'
 
-/** Answers a server's question to a model. */
-export type OnSample = (params: SamplingParams, context: { readonly signal: AbortSignal }) => Awaitable<SamplingResult>
+/** Asks the model on behalf of the server, and returns its answer. */
+export type OnSample = (
+  params: SamplingParams,
+  context: {
+    /** Aborted when the server cancels the request. */
+    readonly signal: AbortSignal
+  },
+) => Awaitable<SamplingResult>
 
-/** `thisServer`: what was said with the server that asks; `allServers`: with any other, too. */
+/** `thisServer`: the conversation with the server that asks. `allServers`: also those with others. */
 type SampleContext = 'thisServer' | 'allServers'
 
-/** How a client answers questions to a model. */
+/** Options of `connect` for sampling. */
 export interface SamplingOptions {
-  /** Answers the server's questions to a model; declares `sampling`. */
+  /** Answers sampling requests of the server. If set, the client declares `sampling`; without it servers cannot ask. */
   readonly onSample?: OnSample
-  /** Whether the model can be given tools. Default false. */
+  /** Whether sampling requests may bring tools for the model. Default false. */
   readonly sampleTools?: boolean
-  /** Whose conversations the server may ask to have put before its messages; `onSample` does that. Default: none. */
+  /** Whose conversations the server may ask to include; `onSample` includes them. Default: none. */
   readonly sampleContext?: SampleContext
 }
 
@@ -59,7 +65,7 @@ export const samplingClient = defineClientFeature<SamplingOptions, unknown, Samp
 export function samplingSide(options: SamplingSideOptions) {
   const { onSample } = options
   const answer = async (params: Params, signal: AbortSignal): Promise<SamplingResult> => {
-    if (onSample === undefined) throw new McpError('method-not-found', 'This client has no model to ask')
+    if (onSample === undefined) throw new McpError('method-not-found', 'This client does not support sampling')
     options.admit()
     if ((params['tools'] !== undefined || params['toolChoice'] !== undefined) && !options.tools) {
       throw new McpError('invalid-params', 'This client did not declare sampling.tools')
@@ -99,11 +105,11 @@ function checkToolResults(messages: readonly SamplingMessage[]): void {
     const blocks = (Array.isArray(message.content) ? message.content : [message.content]).filter(isRecord) as readonly Block[]
     const results = blocks.filter(block => block.type === 'tool_result')
     if (results.length > 0 && results.length < blocks.length) {
-      throw new McpError('invalid-params', 'A message with tool results must hold nothing else')
+      throw new McpError('invalid-params', 'A message with tool results must not contain anything else')
     }
     const answered = new Set(results.map(block => block.toolUseId))
     if (open.some(id => !answered.has(id)) || results.length !== open.length) {
-      throw new McpError('invalid-params', 'Every tool use must be answered by a tool result in the very next message')
+      throw new McpError('invalid-params', 'Every tool use needs a tool result in the next message')
     }
     open = blocks.filter(block => block.type === 'tool_use').map(block => block.id)
   }

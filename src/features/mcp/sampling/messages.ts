@@ -12,72 +12,105 @@ import {
   without,
 } from '../content/messages.ts'
 
+/** A tool call that the model wants. */
 interface ToolUse {
+  /** Marks a tool call. */
   readonly type: 'tool_use'
+  /** The id of the call, which its result repeats. */
   readonly id: string
+  /** The name of the tool. */
   readonly name: string
+  /** The arguments of the call. */
   readonly input: Readonly<Record<string, unknown>>
+  /** Further facts about it (`_meta` on the wire). Names carry a prefix: `example.com/kind`. */
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
+/** The result of a tool call, for the model. */
 interface ToolResult {
+  /** Marks the result of a tool call. */
   readonly type: 'tool_result'
+  /** The id of the call. */
   readonly toolUseId: string
+  /** The content of the result. */
   readonly content: readonly ContentBlock[]
+  /** The structured result, if there is one. */
   readonly structuredContent?: unknown
+  /** Whether the tool failed. Default false. */
   readonly isError?: boolean
+  /** Further facts about it (`_meta` on the wire). Names carry a prefix: `example.com/kind`. */
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
 /** One block of a sampling message. */
 export type SamplingBlock = TextContent | ImageContent | AudioContent | ToolUse | ToolResult
 
-/** A message for the model, or from it. */
+/** A message to or from the model. */
 export interface SamplingMessage {
+  /** Who speaks. */
   readonly role: Role
+  /** The content of the message: one block or several. */
   readonly content: SamplingBlock | readonly SamplingBlock[]
 }
 
-/** A type alias, so that it fits where any object is taken. */
+/** A tool that the model may call. */
 type SamplingTool = {
+  /** The name of the tool. */
   readonly name: string
+  /** What the tool does and when to use it. */
   readonly description?: string
+  /** The JSON Schema of its arguments. */
   readonly inputSchema: Readonly<Record<string, unknown>>
 }
 
-/** What the client's model is asked. */
+/** A request to the model of the client. */
 export interface SamplingParams {
+  /** The conversation, in order. */
   readonly messages: readonly SamplingMessage[]
-  /** The most that the model may write. */
+  /** The most tokens of the answer. */
   readonly maxTokens: number
-  /** What matters in the choice of a model. The client decides. */
+  /** Preferences for the choice of a model. The client decides. Default: none. */
   readonly modelPreferences?: {
-    readonly hints?: readonly { readonly name?: string }[]
+    /** Names of suitable models, best first. */
+    readonly hints?: readonly {
+      /** The name of a model, or a part of it, for example `sonnet`. */
+      readonly name?: string
+    }[]
+    /** How important low cost is, from 0 to 1. */
     readonly costPriority?: number
+    /** How important speed is, from 0 to 1. */
     readonly speedPriority?: number
+    /** How important capability is, from 0 to 1. */
     readonly intelligencePriority?: number
   }
-  /** The client may change it or leave it out. */
+  /** The system prompt. The client may change it or leave it out. Default: none. */
   readonly systemPrompt?: string
-  /** Whether the model is to see what this server, or all servers, gave. */
+  /** Whether the model should see the conversation with this server, or with all servers. Default `none`. */
   readonly includeContext?: 'none' | 'thisServer' | 'allServers'
+  /** The sampling temperature. Default: the client decides. */
   readonly temperature?: number
-  /** The model stops where it would write one of these. */
+  /** Texts at which the model stops. Default: none. */
   readonly stopSequences?: readonly string[]
-  /** For the provider of the model. */
+  /** Further settings for the provider of the model. Default: none. */
   readonly metadata?: Readonly<Record<string, unknown>>
-  /** That the model may ask for; the server runs them. */
+  /** Tools that the model may call. Your code executes them and sends the results in another request. Default: none. */
   readonly tools?: readonly SamplingTool[]
-  readonly toolChoice?: { readonly mode?: 'auto' | 'required' | 'none' }
+  /** Whether the model may call tools. Default: it may. */
+  readonly toolChoice?: {
+    /** `auto`: the model decides. `required`: it must call a tool. `none`: it must not. */
+    readonly mode?: 'auto' | 'required' | 'none'
+  }
 }
 
-/** What the model answered. */
+/** The answer of the model. */
 export interface SamplingResult {
+  /** Who speaks, usually `assistant`. */
   readonly role: Role
+  /** The answer: one block or several. */
   readonly content: SamplingBlock | readonly SamplingBlock[]
-  /** The one that answered. */
+  /** The name of the model that answered. */
   readonly model: string
-  /** Why it stopped: `endTurn`, `maxTokens`, `toolUse`, or another word. */
+  /** Why the model stopped: `endTurn`, `maxTokens`, `toolUse`, or another word. */
   readonly stopReason?: string
 }
 

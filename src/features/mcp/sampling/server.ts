@@ -8,16 +8,22 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { type TaskWish, tasksPort } from '../tasks/messages.ts'
 import { createMessage, declaresSamplingDetails, type SamplingParams, type SamplingResult } from './messages.ts'
 
+/** Options of a sampling request. */
 interface SampleOptions extends CallOptions {
-  /** Names the question, so that its answer is found again when the handler runs anew. Default: its number. */
+  /** Names the request, if a call makes several in an order that may change. Default: its number. */
   readonly key?: string
-  /** Have the answer worked out as a task, where the client runs such tasks. */
+  /** Has the answer worked out as a task, if the client runs such tasks. Default: no. */
   readonly task?: TaskWish
 }
 
-/** What sampling adds to the context of a call. */
+/** Requests to the model of the client. */
 export interface SamplingContext {
-  /** Asks the client's model. */
+  /**
+   * Asks the model of the client and waits for the answer. Throws if the client does not support sampling.
+   * @example
+   * const messages = [{ role: 'user', content: { type: 'text', text: 'Summarise the ticket' } }] as const
+   * const { content } = await ctx.sample({ messages, maxTokens: 200 })
+   */
   sample(params: SamplingParams, options?: SampleOptions): Promise<SamplingResult>
 }
 
@@ -28,7 +34,7 @@ export const samplingFeature = defineServerFeature<object>({
     sample(params, options = {}) {
       const exchange = exchangeOf(this)
       return ignoreUnhandledRejection(
-        sample(exchange, params, options, exchange.engine.ports.get(tasksPort).courier(options.task)),
+        sample(exchange, params, options, exchange.engine.ports.get(tasksPort).questionSender(options.task)),
       )
     },
   } satisfies SamplingContext & ThisType<CallContext>,

@@ -66,13 +66,13 @@ export class ChangeQueue {
       this.#unread.clear()
       this.#unread.add(maybeMissed)
     } else this.#unread.add(subject)
-    this.#stir()
+    this.#wakeReaders()
   }
 
   /** What was heard before is still given; then the reason is thrown, if there is one. */
   end(reason: unknown): void {
     this.#over ??= { reason }
-    this.#stir()
+    this.#wakeReaders()
   }
 
   /** Nothing more is given. */
@@ -81,7 +81,7 @@ export class ChangeQueue {
     this.#unread.clear()
     this.#signal?.removeEventListener('abort', this.#onAbort)
     this.#left()
-    this.#stir()
+    this.#wakeReaders()
   }
 
   /** Undefined: it is over. */
@@ -100,7 +100,7 @@ export class ChangeQueue {
     }
   }
 
-  #stir(): void {
+  #wakeReaders(): void {
     for (const wake of this.#wake.splice(0)) wake()
   }
 

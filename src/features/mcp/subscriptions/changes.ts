@@ -18,20 +18,22 @@ import {
 } from './announcements.ts'
 import { type ListenFilter, listen } from './messages.ts'
 
-/** The lists of a server that may change. */
+/** The lists of a server that can change. */
 export type ChangeKind = 'tools' | 'prompts' | 'resources'
 
-/** How a list is followed. */
+/** Options of `changes`. */
 export interface FollowOptions {
+  /** Ends the iteration. */
   readonly signal?: AbortSignal
-  /** Lists that are followed beside this one: where a request has to be held open for it, one is enough for all. */
+  /** Further lists to follow with the same listen request. Default: none. */
   readonly beside?: readonly ChangeKind[]
 }
 
-/** How a resource is watched. */
+/** Options of `resourceUpdates`. */
 export interface WatchOptions {
+  /** Ends the iteration. */
   readonly signal?: AbortSignal
-  /** Told when the server has taken it up: from then on no update goes unheard. Told too when it will not. */
+  /** Called when the server has accepted the subscription, from when on no update is missed, and also when it has refused it. */
   readonly onWatched?: () => void
 }
 
@@ -242,5 +244,5 @@ function notAnnounced(filter: ListenFilter): McpError {
   const uri = filter.resourceSubscriptions?.[0]
   const what =
     uri === undefined ? `changes of its ${Object.keys(filter)[0]?.replace('ListChanged', '')}` : `updates of ${clip(uri)}`
-  return new McpError('capability-missing', `The server announces no ${what}; look from time to time instead`)
+  return new McpError('capability-missing', `The server does not announce ${what}; poll instead`)
 }

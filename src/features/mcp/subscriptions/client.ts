@@ -17,11 +17,11 @@ import {
 
 export type { ChangeKind, FollowOptions, WatchOptions } from './changes.ts'
 
-/** Following what a server announces. */
+/** Changes that a server announces. */
 export interface SubscriptionsClientApi {
-  /** Yields once for each change of a list that is announced while somebody reads here. */
+  /** Yields once for each announced change of a list. The subscription lasts as long as you iterate. */
   changes(kind: ChangeKind, options?: FollowOptions): AsyncGenerator<void, void, undefined>
-  /** Yields the URI of each announced update of a resource, or of a part of it. */
+  /** Yields the URI of each announced update of a resource, or of a part of it. The subscription lasts as long as you iterate. */
   resourceUpdates(uri: string, options?: WatchOptions): AsyncGenerator<string, void, undefined>
 }
 

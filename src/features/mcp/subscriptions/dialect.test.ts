@@ -8,7 +8,7 @@ async function desk(): Promise<{ server: Server; clock: FakeClock; wire: RawWire
   const server = createServer({ name: 'desk', version: '1', revisions: everyRevision, clock })
   server.tool('first', { description: 'one' }, () => 'x')
   server.resource('note://first', { name: 'first' }, () => 'x')
-  return { server, clock, wire: await rawWire(server.door, 's3') }
+  return { server, clock, wire: await rawWire(server.acceptor, 's3') }
 }
 
 async function told(wire: RawWire, method: string): Promise<unknown[]> {

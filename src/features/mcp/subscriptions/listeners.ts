@@ -159,7 +159,7 @@ function end({ exchange, meta }: Listener, reason: string): void {
 }
 
 function closing(): McpError {
-  return full('The server is closing; it takes no new subscriptions')
+  return full('The server is closing and accepts no new subscriptions')
 }
 
 function full(message: string): McpError {

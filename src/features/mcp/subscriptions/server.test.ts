@@ -27,7 +27,7 @@ const idOf = (frame: Frame): unknown => ((frame['params'] as Frame)['_meta'] as 
 describe('a list that changes', () => {
   it.each(sessionWires)('is told unasked on %s, once for all that changed in one turn (trap 14)', async revision => {
     const { server, clock } = desk()
-    const wire = await rawWire(server.door, revision)
+    const wire = await rawWire(server.acceptor, revision)
     const second = server.tool('second', {}, () => 'x')
     server.tool('third', {}, () => 'x')
     second.remove()
@@ -39,7 +39,7 @@ describe('a list that changes', () => {
 
   it('is told for prompts, resources and templates alike', async () => {
     const { server, clock } = desk()
-    const wire = await rawWire(server.door, '2025-11-25')
+    const wire = await rawWire(server.acceptor, '2025-11-25')
     server.prompt('second', {}, () => 'x')
     server.resource('note://{id}', { name: 'note' }, () => 'x')
     clock.advance(0)
@@ -52,7 +52,7 @@ describe('a list that changes', () => {
     'is not told to a client of %s that does not listen (trap 14)',
     async revision => {
       const { server, clock } = desk()
-      const wire = await rawWire(server.door, revision)
+      const wire = await rawWire(server.acceptor, revision)
       server.tool('second', {}, () => 'x')
       clock.advance(0)
       expect(await wire.all('notifications/tools/list_changed')).toEqual([])
@@ -61,7 +61,7 @@ describe('a list that changes', () => {
 
   it('is not told to a client that has not said that it is ready', async () => {
     const { server, clock } = desk()
-    const wire = await rawWire(server.door, '2025-11-25', false)
+    const wire = await rawWire(server.acceptor, '2025-11-25', false)
     server.tool('second', {}, () => 'x')
     clock.advance(0)
     expect(await wire.all('notifications/tools/list_changed')).toEqual([])
@@ -71,7 +71,7 @@ describe('a list that changes', () => {
 describe('a resource that changes', () => {
   it.each(sessionWires)('is told to those who subscribed to it on %s, and to nobody else', async revision => {
     const { server, clock } = desk()
-    const [watcher, other] = [await rawWire(server.door, revision), await rawWire(server.door, revision)]
+    const [watcher, other] = [await rawWire(server.acceptor, revision), await rawWire(server.acceptor, revision)]
     expect(await watcher.ask('resources/subscribe', { uri: 'note://first' })).toMatchObject({ result: {} })
     server.resourceUpdated('note://first')
     server.resourceUpdated('note://first')
@@ -83,7 +83,7 @@ describe('a resource that changes', () => {
 
   it('is no longer told after unsubscribe', async () => {
     const { server, clock } = desk()
-    const wire = await rawWire(server.door, '2025-11-25')
+    const wire = await rawWire(server.acceptor, '2025-11-25')
     await wire.ask('resources/subscribe', { uri: 'note://first' })
     expect(await wire.ask('resources/unsubscribe', { uri: 'note://first' })).toMatchObject({ result: {} })
     server.resourceUpdated('note://first')
@@ -93,7 +93,7 @@ describe('a resource that changes', () => {
 
   it('can be watched only so often by one client, and the refusal names the limit', async () => {
     const { server } = desk({ subscriptions: 1 })
-    const wire = await rawWire(server.door, '2025-11-25')
+    const wire = await rawWire(server.acceptor, '2025-11-25')
     await wire.ask('resources/subscribe', { uri: 'note://first' })
     expect(await wire.ask('resources/subscribe', { uri: 'note://first' })).toHaveProperty('result')
     const refused = await wire.ask('resources/subscribe', { uri: 'note://second' })
@@ -101,7 +101,7 @@ describe('a resource that changes', () => {
   })
 
   it.each<RevisionId>(['2026-07-28', 's3'])('cannot be subscribed to on %s (§1.4)', async revision => {
-    const wire = await rawWire(desk().server.door, revision)
+    const wire = await rawWire(desk().server.acceptor, revision)
     expect(await wire.ask('resources/subscribe', { uri: 'note://first' })).toMatchObject({ error: { code: -32601 } })
   })
 })
@@ -118,7 +118,7 @@ describe('subscriptions/listen', () => {
     'marks every message with the id %j in its own type, the acknowledgement first (trap 13)',
     async id => {
       const { server, clock } = desk()
-      const wire = await rawWire(server.door, '2026-07-28')
+      const wire = await rawWire(server.acceptor, '2026-07-28')
       wire.begin('subscriptions/listen', { notifications: everything }, id)
       await wire.next('notifications/subscriptions/acknowledged')
       server.tool('second', {}, () => 'x')
@@ -140,14 +140,14 @@ describe('subscriptions/listen', () => {
   )
 
   it('writes the id as text on the draft (S4 §2.8)', async () => {
-    const wire = await rawWire(desk().server.door, 'draft-2026-v1')
+    const wire = await rawWire(desk().server.acceptor, 'draft-2026-v1')
     wire.begin('subscriptions/listen', { notifications: everything }, 7)
     expect(idOf(await wire.next('notifications/subscriptions/acknowledged'))).toBe('7')
   })
 
   it('brings nothing that was not asked for', async () => {
     const { server, clock } = desk()
-    const wire = await rawWire(server.door, '2026-07-28')
+    const wire = await rawWire(server.acceptor, '2026-07-28')
     wire.begin('subscriptions/listen', {
       notifications: { promptsListChanged: true, toolsListChanged: false, resourceSubscriptions: ['note://x'] },
     })
@@ -163,19 +163,19 @@ describe('subscriptions/listen', () => {
   it('honours only what the server declares (trap 13)', async () => {
     const server = createServer({ name: 'tools alone', version: '1' })
     server.tool('only', {}, () => 'x')
-    const wire = await rawWire(server.door, '2026-07-28')
+    const wire = await rawWire(server.acceptor, '2026-07-28')
     wire.begin('subscriptions/listen', { notifications: { ...everything, weather: true } })
     const { params } = await wire.next('notifications/subscriptions/acknowledged')
     expect((params as Frame)['notifications']).toEqual({ toolsListChanged: true })
   })
 
   it('does not exist on session wires', async () => {
-    const wire = await rawWire(desk().server.door, '2025-11-25')
+    const wire = await rawWire(desk().server.acceptor, '2025-11-25')
     expect(await wire.ask('subscriptions/listen', { notifications: {} })).toMatchObject({ error: { code: -32601 } })
   })
 
   it('refuses a filter of the wrong form', async () => {
-    const wire = await rawWire(desk().server.door, '2026-07-28')
+    const wire = await rawWire(desk().server.acceptor, '2026-07-28')
     const answer = await wire.ask('subscriptions/listen', { notifications: { toolsListChanged: 'yes' } })
     expect(answer).toMatchObject({
       error: { code: -32602, message: expect.stringContaining('params.notifications.toolsListChanged') },
@@ -184,7 +184,7 @@ describe('subscriptions/listen', () => {
 
   it('ends when the client cancels it, and is not answered (trap 12)', async () => {
     const { server, clock } = desk()
-    const wire = await rawWire(server.door, '2026-07-28')
+    const wire = await rawWire(server.acceptor, '2026-07-28')
     const id = wire.begin('subscriptions/listen', { notifications: everything })
     await wire.next('notifications/subscriptions/acknowledged')
     wire.tell('notifications/cancelled', { requestId: id })
@@ -197,10 +197,10 @@ describe('subscriptions/listen', () => {
 
   it('gives its place free when the connection ends', async () => {
     const { server } = desk({ listeners: 1 })
-    const gone = await rawWire(server.door, '2026-07-28')
+    const gone = await rawWire(server.acceptor, '2026-07-28')
     gone.begin('subscriptions/listen', { notifications: everything })
     await gone.next('notifications/subscriptions/acknowledged')
-    const wire = await rawWire(server.door, '2026-07-28')
+    const wire = await rawWire(server.acceptor, '2026-07-28')
     expect(await wire.ask('subscriptions/listen', { notifications: everything })).toHaveProperty('error')
     await gone.close()
     wire.begin('subscriptions/listen', { notifications: everything })
@@ -213,7 +213,7 @@ describe('the limits of listening', () => {
 
   it('are its own: open subscriptions take no room from calls', async () => {
     const { server } = desk({ callsPerConversation: 1, calls: 1 })
-    const wire = await rawWire(server.door, '2026-07-28')
+    const wire = await rawWire(server.acceptor, '2026-07-28')
     for (const id of ['a', 'b', 'c']) wire.begin('subscriptions/listen', listen, id)
     expect(await wire.ask('tools/call', { name: 'first' })).toHaveProperty('result')
     expect(await wire.all('notifications/subscriptions/acknowledged')).toHaveLength(3)
@@ -221,7 +221,7 @@ describe('the limits of listening', () => {
 
   it('hold for each caller, and the refusal names them', async () => {
     const { server } = desk({ listenersPerCaller: 2 })
-    const [wire, other] = [await rawWire(server.door, '2026-07-28'), await rawWire(server.door, '2026-07-28')]
+    const [wire, other] = [await rawWire(server.acceptor, '2026-07-28'), await rawWire(server.acceptor, '2026-07-28')]
     for (const id of ['a', 'b']) wire.begin('subscriptions/listen', listen, id)
     const refused = await wire.ask('subscriptions/listen', listen)
     expect(refused).toMatchObject({ error: { message: expect.stringContaining('2 subscriptions') } })
@@ -230,7 +230,7 @@ describe('the limits of listening', () => {
   })
 
   it('hold for the URIs of one request', async () => {
-    const wire = await rawWire(desk({ subscriptions: 2 }).server.door, '2026-07-28')
+    const wire = await rawWire(desk({ subscriptions: 2 }).server.acceptor, '2026-07-28')
     const uris = ['a://1', 'a://2', 'a://3']
     const refused = await wire.ask('subscriptions/listen', { notifications: { resourceSubscriptions: uris } })
     expect(refused).toMatchObject({ error: { code: -32602, message: expect.stringContaining('the limit is 2') } })
@@ -242,7 +242,7 @@ describe('a server that closes', () => {
 
   it('tells what is pending, then ends each subscription by a cancel and a result that name it (rev E §2.7)', async () => {
     const { server } = desk()
-    const wire = await rawWire(server.door, '2026-07-28')
+    const wire = await rawWire(server.acceptor, '2026-07-28')
     wire.begin('subscriptions/listen', listen, 7)
     await wire.next('notifications/subscriptions/acknowledged')
     server.tool('second', {}, () => 'x')
@@ -256,7 +256,7 @@ describe('a server that closes', () => {
 
   it('ends it by the cancel alone on the draft, which has no result for it (S4 §2.8)', async () => {
     const { server } = desk()
-    const wire = await rawWire(server.door, 'draft-2026-v1')
+    const wire = await rawWire(server.acceptor, 'draft-2026-v1')
     wire.begin('subscriptions/listen', listen, 7)
     await wire.next('notifications/subscriptions/acknowledged')
     await server.close()

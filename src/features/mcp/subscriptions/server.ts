@@ -95,8 +95,8 @@ export function subscriptionsServer(options: SubscriptionsOptions) {
 
   const tellList = (engine: Engine, list: ListName): void => {
     const method = lists[list]
-    const notices = engine.hearers?.(list) ?? everybody
-    for (const conversation of hearers(engine)) {
+    const notices = engine.listAudience?.(list) ?? everybody
+    for (const conversation of listAudience(engine)) {
       if (conversation.peer?.revision.dialect === true) {
         // The dialect tells what came and went; other wires only that something did.
         if (list !== 'prompts') dialect[list](engine, conversation)
@@ -113,7 +113,7 @@ export function subscriptionsServer(options: SubscriptionsOptions) {
           engine.notify(conversation, resourceUpdated, { uri }),
         )
     if (engine.spoken.dialect !== undefined) {
-      for (const conversation of hearers(engine))
+      for (const conversation of listAudience(engine))
         if (conversation.peer?.revision.dialect === true)
           told(askerIn(conversation), false, () => dialect.updated(engine, conversation, uri))
     }
@@ -189,7 +189,7 @@ function coalescing(
     changed: (list: ListName): void => {
       if (audience()) note(changed, list)
       // Whoever knows what has changed need not remember it for later.
-      else engine().hearers?.(list)
+      else engine().listAudience?.(list)
     },
     updated: (uri: string): void => {
       if (audience()) note(updated, uri)
@@ -203,7 +203,7 @@ function anyone({ connected, sessions }: Engine, listeners: Listeners): boolean 
 }
 
 /** Conversations of session wires that are open and can be spoken to unasked. */
-function* hearers(engine: Engine): Iterable<Conversation> {
+function* listAudience(engine: Engine): Iterable<Conversation> {
   for (const conversation of engine.connected) if (hears(conversation)) yield conversation
   for (const conversation of engine.sessions.all()) if (hears(conversation)) yield conversation
 }
@@ -294,13 +294,13 @@ const where = 'params.notifications.resourceSubscriptions'
 function tooLong(length: number): McpError {
   return new McpError(
     'invalid-params',
-    `${where} holds a URI of ${length} characters; to be watched it may have ${watchedLength}`,
+    `${where} contains a URI of ${length} characters; the limit for subscriptions is ${watchedLength}`,
   )
 }
 
 function tooMany(count: number, limit: number): McpError {
   return new McpError(
     'invalid-params',
-    `${where} names ${count} URIs, the limit is ${limit} (subscriptions); listen for the rest in another request`,
+    `${where} names ${count} URIs; the limit is ${limit} (subscriptions). Subscribe to the rest in another request`,
   )
 }

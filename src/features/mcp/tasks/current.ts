@@ -35,7 +35,7 @@ export async function continueAsTask(exchange: Exchange): Promise<boolean> {
   if (start === undefined) return false
   exchange.signal.throwIfAborted()
   if (exchange.asking?.pending === true)
-    throw new McpError('suspended', 'The call has asked something: it can not become a task before the answer')
+    throw new McpError('suspended', 'The call waits for an answer of the client, so it cannot become a task yet')
   await start()
   return true
 }

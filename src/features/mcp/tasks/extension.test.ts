@@ -337,7 +337,7 @@ describe('tasks of the extension (rev E §2.3)', () => {
     for (let at = 0; at < 100; at++) await call(full, 'slow')
     expect(await full.code('tools/call', modern({ name: 'slow' }))).toBe(-32603)
     expect((await call(full, 'mixed'))['content']).toMatchObject([
-      { text: expect.stringContaining('100 tasks of yours are kept') },
+      { text: expect.stringContaining('100 of your tasks are kept') },
     ])
   })
 
@@ -427,7 +427,7 @@ describe('tasks of the extension (rev E §2.3)', () => {
     }).peer()
     const failure = async (tool: string) => (await until(peer, (await call(peer, tool))['taskId'], 'failed'))['error']
     expect(await failure('big')).toMatchObject({ code: -32603, message: expect.stringContaining('the limit for tasks is 1000') })
-    expect(await failure('odd')).toMatchObject({ code: -32603, message: 'The result could not be written as JSON' })
+    expect(await failure('odd')).toMatchObject({ code: -32603, message: 'The result cannot be serialised as JSON' })
   })
 })
 

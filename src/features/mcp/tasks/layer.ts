@@ -30,7 +30,7 @@ function asked(exchange: Exchange, facts: TaskFacts | undefined, next: Next, run
       throw new McpError('task-support', `The tool "${name}" runs only as a task; send params.task`)
     return next()
   }
-  if (facts === undefined) throw new McpError('task-support', `The tool "${name}" does not run as a task; leave params.task out`)
+  if (facts === undefined) throw new McpError('task-support', `The tool "${name}" does not run as a task; remove params.task`)
   return runAtOnce(exchange, facts, next, runner, wishedTtl(exchange))
 }
 
@@ -41,7 +41,10 @@ function decided(exchange: Exchange, facts: TaskFacts | undefined, next: Next, r
   if (!declaresTasks(exchange)) return next()
   if (exchange.caller.ephemeral === true && !runner.table.durable) {
     if (facts.support === 'optional') return next()
-    throw new McpError('internal', 'Tasks need a store here: another instance may get the next request')
+    throw new McpError(
+      'internal',
+      'Tasks need a shared store because another instance may receive the next request. Give createServer the option store',
+    )
   }
   return facts.deferred === true ? onWord(exchange, facts, next, runner) : runAtOnce(exchange, facts, next, runner, undefined)
 }
@@ -55,7 +58,7 @@ export async function runAtOnce(
   ttl: number | undefined,
 ): Promise<Wire> {
   const { record, task } = await runner.begin(exchange, facts, ttl)
-  exchange.detach(outletOf(task))
+  exchange.detach(backgroundSenderOf(task))
   exchange.set(
     workAfterAnswer,
     answered(exchange).then(() => runner.work(task, next)),
@@ -69,7 +72,7 @@ function onWord(exchange: Exchange, facts: TaskFacts, next: Next, runner: Runner
     let begun: Promise<RunningTask> | undefined
     const begin = async (): Promise<RunningTask> => {
       const { record, task } = await runner.begin(exchange, facts, undefined)
-      exchange.detach(outletOf(task))
+      exchange.detach(backgroundSenderOf(task))
       exchange.set(workAfterAnswer, work)
       resolve(created(record))
       return task
@@ -103,7 +106,7 @@ function answered({ engine }: Exchange): Promise<void> {
  * The extension has neither progress nor log messages for tasks; the core form sends them beside the answer, named as the task's. In
  * both the task says how far it is by its status message, for those who look at it.
  */
-function outletOf(task: RunningTask): BackgroundSender {
+function backgroundSenderOf(task: RunningTask): BackgroundSender {
   return (method, params) => {
     if (method.name === progress.name) task.progressed(progressText(params as unknown as Progress))
     return (

@@ -26,7 +26,7 @@ interface TasksPort {
   /** Whether a call will go on as a task before its handler is entered: what it then asks is asked by the task. */
   detaches(exchange: Exchange): boolean
   /** How a question is asked whose answer shall be worked out as a task; undefined: as any other. */
-  courier(wish: TaskWish | undefined): QuestionSender | undefined
+  questionSender(wish: TaskWish | undefined): QuestionSender | undefined
 }
 
 /** What other features may use of tasks. */
@@ -80,17 +80,18 @@ export interface ListTasksResult {
   readonly nextCursor?: string
 }
 
-/** What a tool says of its tasks. */
+/** How calls of a tool run as tasks. */
 export interface TaskFacts {
+  /** Whether a call may run as a task (`optional`) or must (`required`). */
   readonly support: 'optional' | 'required'
   /**
-   * The handler itself says when it goes on as a task. What it asks before travels with the call; without this the call is a
-   * task from its start. Matters where the server decides; a caller that asked for a task gets one at once.
+   * Whether the handler decides when the call becomes a task, by `ctx.background()`. Until then it can ask the user within the
+   * call. A client that requested a task gets one at once. Default false: the call is a task from its start.
    */
   readonly deferred?: boolean
-  /** How long the task is kept, its work included. */
+  /** How long the task is kept from its creation, unless the client asks for another time (at most 24 h). Default 1 h. */
   readonly ttl?: Duration
-  /** How long a client should wait between two looks. */
+  /** How long clients should wait between two polls. Default: the server decides. */
   readonly pollInterval?: Duration
 }
 
@@ -110,10 +111,15 @@ export function taskFacts(declared: TaskSupport | TaskFacts | undefined): TaskFa
 }
 
 /**
- * Have the answer to a question worked out as a task, where the client runs such tasks (2025-11-25): it may then take as long
- * as the task is kept, and outlives the request. Elsewhere the question is asked as usual.
+ * Has the answer to a question worked out as a task, if the client runs such tasks (2025-11-25): the answer may take as long as
+ * the task is kept, and outlives the request. Otherwise the question is asked as usual.
  */
-export type TaskWish = boolean | { readonly ttl?: Duration }
+export type TaskWish =
+  | boolean
+  | {
+      /** How long the task is kept. Default: the client decides. */
+      readonly ttl?: Duration
+    }
 
 /** Whether a task in this state has ended. */
 export function isTerminal(status: TaskStatus): boolean {

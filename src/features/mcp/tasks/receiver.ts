@@ -28,7 +28,7 @@ export async function requireTask(
   id = exchange.params['taskId'] as string,
 ): Promise<TaskRecord> {
   const record = await findVisibleTask(runner, exchange, id)
-  if (record === undefined) throw new McpError('unknown-task', `There is no task "${clip(id)}", or its time is over`)
+  if (record === undefined) throw new McpError('unknown-task', `There is no task "${clip(id)}", or it has expired`)
   return record
 }
 
@@ -42,7 +42,7 @@ export async function cancelCore(runner: Runner, exchange: Exchange): Promise<ob
   const { id } = await requireTask(runner, exchange)
   const after = await runner.cancel(exchange.engine, id)
   if (after === undefined)
-    throw new McpError('task-over', `The task "${clip(id)}" has ended; only one that still runs can be cancelled`)
+    throw new McpError('task-over', `The task "${clip(id)}" has already ended; only running tasks can be cancelled`)
   return taskOf(after)
 }
 
@@ -73,7 +73,7 @@ async function answerResult(
 ): Promise<CallToolResult | InputRequiredResult> {
   if (isTerminal(record.status)) return finalResult(record)
   if (task === undefined && durable) return elsewhere(exchange, record, read)
-  if (task === undefined) throw new McpError('internal', 'The task was given up: the process that worked on it is gone')
+  if (task === undefined) throw new McpError('internal', 'The task was aborted because the process that ran it ended')
   await attend(exchange, task, record.createdAt + record.ttlMs)
   const asks = [...task.questions].map(([key, { request }]) => [key, request] as const)
   if (!task.over && asks.length > 0) {
@@ -98,7 +98,7 @@ async function elsewhere(
       return { ...questions, _meta: related(record.id) } as InputRequiredResult
     }
     await new Promise<void>(resolve => engine.clock.setTimeout(resolve, lookEveryMs))
-    if (signal.aborted || reply.closed) throw new McpError('caller-gone', 'The caller has gone away')
+    if (signal.aborted || reply.closed) throw new McpError('caller-gone', 'The caller has disconnected')
   }
 }
 
@@ -118,12 +118,12 @@ function attend(exchange: Exchange, task: RunningTask, until: number): Promise<v
         }
       }
     }
-    const gone = (): void => settle(() => reject(new McpError('caller-gone', 'The caller has gone away')))
+    const gone = (): void => settle(() => reject(new McpError('caller-gone', 'The caller has disconnected')))
     const settle = (act: () => void): void => {
       unwatch()
       signal.removeEventListener('abort', gone)
       act()
-      leave.abort(new DOMException('The question was put on a stream that has ended', 'AbortError'))
+      leave.abort(new DOMException('The stream with the question has ended', 'AbortError'))
     }
     const unwatch = task.watch(look)
     signal.addEventListener('abort', gone, { once: true })

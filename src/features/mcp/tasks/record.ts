@@ -124,7 +124,7 @@ export const objectFormat: TaskFormat<TaskObject> = {
 }
 
 function misplaced(): never {
-  throw new TypeError('Something else than a task lies under the key of a task')
+  throw new TypeError('The record under the key of a task is not a task. Another program may have written it')
 }
 
 /** Where tasks lie on a store, by their ids and by whose they are. */
@@ -175,23 +175,23 @@ interface EvictionCandidate {
 }
 
 /** Whether there is a place for a new task of this account, and nothing has to give way. */
-export function hasRoom(kept: readonly EvictionCandidate[], account: string, limits: TableLimits): boolean {
-  const { places } = sharesOf(kept, limits)
+export function hasCapacity(stored: readonly EvictionCandidate[], account: string, limits: TableLimits): boolean {
+  const { places } = sharesOf(stored, limits)
   return !holdsAll(places, account, limits) && places.refusal(account) === undefined
 }
 
 /** The tasks to forget for a new one of this account, of those that are kept, oldest first. Throws a busy refusal when there are none. */
-export function roomForOne(
-  kept: readonly EvictionCandidate[],
+export function evictForOne(
+  stored: readonly EvictionCandidate[],
   account: string,
   limits: TableLimits,
 ): readonly EvictionCandidate[] {
   const { tasks, tasksPerPrincipal } = limits
-  const { places, shares } = sharesOf(kept, limits)
+  const { places, shares } = sharesOf(stored, limits)
   const own = shares.get(account)?.oldest
   if (holdsAll(places, account, limits)) {
     if (own !== undefined) return [own]
-    throw full(`${tasksPerPrincipal} tasks of yours are kept`)
+    throw full(`${tasksPerPrincipal} of your tasks are kept`)
   }
   const refusal = places.refusal(account)
   if (refusal === undefined) return []
@@ -213,13 +213,13 @@ interface AccountShare {
 
 /** Many tasks are of few accounts: each is counted once, and what follows looks at accounts. */
 function sharesOf(
-  kept: readonly EvictionCandidate[],
+  stored: readonly EvictionCandidate[],
   limits: TableLimits,
 ): { readonly places: Occupancy; readonly shares: ReadonlyMap<string, AccountShare> } {
   const shares = new Map<string, AccountShare>()
   let share: AccountShare | undefined
-  for (let older = 0; older < kept.length; older++) {
-    const task = kept[older] as EvictionCandidate
+  for (let older = 0; older < stored.length; older++) {
+    const task = stored[older] as EvictionCandidate
     if (share?.account !== task.account) share = shares.get(task.account)
     if (share === undefined) {
       share = { account: task.account, tasks: 0, oldest: undefined, older: 0 }
@@ -241,25 +241,25 @@ function holdsAll(places: Occupancy, account: string, { tasksPerPrincipal }: Tab
 }
 
 /** The tasks to forget for a result of so many bytes. Never one of the same account: what it has not fetched yet would go unread. */
-export function roomForBytes(
-  kept: readonly EvictionCandidate[],
+export function evictForBytes(
+  stored: readonly EvictionCandidate[],
   of: EvictionCandidate,
   more: number,
   limit: number,
 ): readonly EvictionCandidate[] {
   const sizes = new Map<string, number>()
   let total = more
-  for (const { account, bytes } of kept) {
+  for (const { account, bytes } of stored) {
     sizes.set(account, (sizes.get(account) ?? 0) + bytes)
     total += bytes
   }
   const mine = (sizes.get(of.account) ?? 0) + more
   const forgotten: EvictionCandidate[] = []
-  for (const task of kept) {
+  for (const task of stored) {
     if (total <= limit) break
     const { account, bytes, ended } = task
-    const [stranger, other] = [isAnonymous(account), isAnonymous(of.account)]
-    const yields = stranger === other ? (sizes.get(account) ?? 0) > mine : stranger
+    const [anonymous, other] = [isAnonymous(account), isAnonymous(of.account)]
+    const yields = anonymous === other ? (sizes.get(account) ?? 0) > mine : anonymous
     if (!ended || bytes === 0 || account === of.account || !yields) continue
     forgotten.push(task)
     sizes.set(account, (sizes.get(account) ?? 0) - bytes)
@@ -280,8 +280,8 @@ function yielding(shares: Iterable<AccountShare>, places: Occupancy, account: st
 }
 
 function precedes(share: AccountShare, found: AccountShare, places: Occupancy): boolean {
-  const [stranger, other] = [isAnonymous(share.account), isAnonymous(found.account)]
-  if (stranger !== other) return stranger
+  const [anonymous, other] = [isAnonymous(share.account), isAnonymous(found.account)]
+  if (anonymous !== other) return anonymous
   const more = places.weight(share.account) - places.weight(found.account)
   return more === 0 ? share.older < found.older : more > 0
 }

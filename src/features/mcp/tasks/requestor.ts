@@ -121,7 +121,7 @@ export function isTask(value: unknown): value is Wire & DetailedTask {
 
 function checkedTask(task: unknown): DetailedTask {
   if (isTask(task)) return task
-  throw new McpError('invalid-answer', `The task that came back is malformed: ${echo(task)}`)
+  throw new McpError('invalid-answer', `The server returned a malformed task: ${echo(task)}`)
 }
 
 // Waiting for a task: looking again and again as its server wishes, answering what it asks, cancelling it when given up.
@@ -177,7 +177,7 @@ export async function finishTask(port: TaskRequester, created: Task, options: Fi
 
 /** What kind of result it is was for the wire to say. */
 function plain(result: CallToolResult): CallToolResult {
-  if (!isRecord(result)) throw new McpError('invalid-answer', `The result of the task is no object but ${echo(result)}`)
+  if (!isRecord(result)) throw new McpError('invalid-answer', `The result of the task is not an object but ${echo(result)}`)
   return without(result as unknown as Wire, 'resultType') as unknown as CallToolResult
 }
 
@@ -278,7 +278,9 @@ class Wait {
   async #answer(key: string, request: InputRequest): Promise<unknown> {
     const { answer } = this.#options
     if (answer === undefined)
-      throw this.#given(new McpError('capability-missing', `The task asks ${clip(request.method)}, which nobody answers here`))
+      throw this.#given(
+        new McpError('capability-missing', `The task sent ${clip(request.method)}, which this client does not support`),
+      )
     try {
       return await answer(request, key)
     } catch (error) {

@@ -179,10 +179,10 @@ export class Runner {
     try {
       bytes = JSON.stringify(result).length
     } catch (cause) {
-      return failed(engine, new McpError('internal', 'The result could not be written as JSON', { cause }))
+      return failed(engine, new McpError('internal', 'The result cannot be serialised as JSON', { cause }))
     }
     if (bytes <= resultBytes) return record => ({ ...record, status: 'completed', result, bytes })
-    return failed(engine, new McpError('internal', `The result takes ${bytes} characters; the limit for tasks is ${resultBytes}`))
+    return failed(engine, new McpError('internal', `The result has ${bytes} characters; the limit for tasks is ${resultBytes}`))
   }
 
   async #finish(task: RunningTask, change: Change): Promise<void> {
@@ -228,7 +228,7 @@ export class Runner {
     } catch (error) {
       engine.trace('task-not-deleted', error)
     }
-    if (task !== undefined) this.#stop(task, 'The task took longer than it is kept')
+    if (task !== undefined) this.#stop(task, 'The task took longer than its ttl')
   }
 
   /**
@@ -298,7 +298,7 @@ class RunningTasks {
     const { runningTasks, runningTasksPerCaller } = this.#limits
     const owner = ownerOf(exchange)
     if (owner !== undefined && this.#owners.of(owner) >= runningTasksPerCaller)
-      throw full(`${runningTasksPerCaller} tasks of yours are running, which is the limit (runningTasksPerCaller)`)
+      throw full(`${runningTasksPerCaller} of your tasks are running, which is the limit (runningTasksPerCaller)`)
     const account = callerAccount(exchange.caller)
     const refusal = this.#places.refusal(account)
     if (refusal === 'share') throw full(`${shareText(`${runningTasks} tasks that may run`)} (runningTasks)`)
@@ -325,6 +325,6 @@ function ownerOf({ caller, conversation }: Exchange): object | string | undefine
 const waitMs = 1_000
 
 function full(what: string): McpError {
-  const message = `${what}; wait ${waitMs} ms, or until one has ended or is cancelled, and try again`
+  const message = `${what}; retry in ${waitMs} ms, or cancel a task`
   return new McpError('busy', message, { data: { retryAfterMs: waitMs } })
 }

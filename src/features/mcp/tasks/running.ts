@@ -98,7 +98,7 @@ export class RunningTask implements QuestionChannel {
   }
 
   conclude(): Promise<unknown> {
-    return Promise.reject(new McpError('internal', 'A task is never answered with questions'))
+    return Promise.reject(new McpError('internal', 'A task cannot end with questions'))
   }
 
   /** Takes answers by key. Keys that are not open are ignored; an answer to another question than the one asked is refused. */
@@ -109,7 +109,7 @@ export class RunningTask implements QuestionChannel {
       if (!question.accepts(responses[key])) {
         throw new McpError(
           'invalid-params',
-          `params.inputResponses["${clip(key)}"] does not answer what ${question.request.method} asked for`,
+          `params.inputResponses["${clip(key)}"] is not an answer to ${question.request.method}`,
         )
       }
       given.push([question, responses[key]])
@@ -177,7 +177,7 @@ export class RunningTask implements QuestionChannel {
     const { deadlines, clock } = this.exchange.engine
     const give = (error: unknown): void => this.questions.get(key)?.reject(error)
     const late = (): void =>
-      give(new McpError('timeout', `No answer to ${method.name} within ${timeoutMs} ms; raise timeoutMs if it may take longer`))
+      give(new McpError('timeout', `No response to ${method.name} within ${timeoutMs} ms; raise timeoutMs if it may take longer`))
     const aborted = (): void => give(signal?.reason)
     const deadline = timeoutMs === undefined ? undefined : deadlines.add(clock.now() + timeoutMs, late)
     signal?.addEventListener('abort', aborted, { once: true })

@@ -100,7 +100,7 @@ const cursorMs = 3_600_000
 async function list(table: TaskTable, { seal, pageSize = 100 }: TasksOptions, exchange: Exchange): Promise<ListTasksResult> {
   const owner = exchange.caller.principal?.id
   if (owner === undefined)
-    throw new McpError('method-not-found', 'tasks/list is for identified callers; remember the ids of your tasks')
+    throw new McpError('method-not-found', 'tasks/list requires an authenticated caller; store the ids of your tasks instead')
   const purpose = { kind: 'cursor', audience: listTasks.name, principal: owner }
   const cursor = exchange.params['cursor']
   const after = cursor === undefined ? undefined : ((await opened(seal, cursor, purpose)) as string)
@@ -119,7 +119,10 @@ async function opened(
     return await seal.open(cursor, purpose)
   } catch (error) {
     if (!(error instanceof HandleError)) throw error
-    throw new McpError('invalid-params', 'params.cursor is not one that this server gave; start again without a cursor')
+    throw new McpError(
+      'invalid-params',
+      'params.cursor was not issued by this server, or has expired; start again without a cursor',
+    )
   }
 }
 

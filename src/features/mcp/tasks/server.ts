@@ -35,14 +35,15 @@ import type { taskLimits } from './runner.ts'
 import type { createTasksRuntime } from './runtime.ts'
 import type { TaskTable } from './table.ts'
 
-/** What tasks add to the context of a call. */
+/** The task of a call. */
 export interface TasksContext {
-  /** The task that this call has become, where it has. */
+  /** The task that the call has become. Undefined if it is none. */
   readonly task: CurrentTask | undefined
-  /** From here on the call is a task, where its tool defers that: what is asked before travels with the call itself. False where it cannot be one. */
+  /** Turns the call into a task from here on, for tools with `deferred`. False if the call cannot become a task. */
   background(): Promise<boolean>
 }
 
+/** The task that a call has become. */
 type CurrentTask = NonNullable<ReturnType<typeof currentTask>>
 
 /** Options of the server's side of tasks. */
@@ -91,7 +92,7 @@ export const tasksFeature = defineServerFeature<object>({
     })
     return {
       sides: [side],
-      provides: provide(tasksPort, { detaches, courier }),
+      provides: provide(tasksPort, { detaches, questionSender }),
       installed: () => kit.port(subscriptionsPort).kind(listening),
       stop: close,
     }
@@ -99,7 +100,7 @@ export const tasksFeature = defineServerFeature<object>({
 })
 
 /** Loaded when first wished for: most servers never ask so. */
-function courier(wish: TaskWish | undefined): QuestionSender | undefined {
+function questionSender(wish: TaskWish | undefined): QuestionSender | undefined {
   if (wish === undefined || wish === false) return undefined
   return async (exchange, method, params, options) => {
     const { askThroughTask } = await import('./requestor.ts')
@@ -163,8 +164,8 @@ export function tasksServer(options: TasksOptions) {
       const facts = taskFacts(tools.get(params['name'] as string)?.facts.task)
       if (facts === undefined) return false
       if (coreTaskRevisions.includes(peer.revision.id)) return params['task'] !== undefined
-      const kept = caller.ephemeral !== true || options.store !== undefined || options.table?.durable === true
-      return extensionTaskRevisions.includes(peer.revision.id) && declaresTasks(exchange) && facts.deferred !== true && kept
+      const stored = caller.ephemeral !== true || options.store !== undefined || options.table?.durable === true
+      return extensionTaskRevisions.includes(peer.revision.id) && declaresTasks(exchange) && facts.deferred !== true && stored
     },
   }
 }

@@ -73,7 +73,7 @@ describe.each([
     await table.add(record('b', { owner: 'bob' }))
     await table.add(record('c', { owner: undefined }))
     await table.add(record('d', { owner: undefined }))
-    await expect((async () => table.add(record('e')))()).rejects.toThrow('1 tasks of yours are kept')
+    await expect((async () => table.add(record('e')))()).rejects.toThrow('1 of your tasks are kept')
   })
 
   it('refuses results that together take too much, and has the room again when they are gone', async () => {

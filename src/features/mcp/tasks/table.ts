@@ -13,10 +13,10 @@ import { put, remove, type Store, storeLimits } from '../../../stores/store.ts'
 import { isTerminal } from './messages.ts'
 import {
   accountIn,
-  hasRoom,
+  evictForBytes,
+  evictForOne,
+  hasCapacity,
   objectFormat,
-  roomForBytes,
-  roomForOne,
   type TableLimits,
   type TaskFormat,
   type TaskIndexEntry,
@@ -153,7 +153,7 @@ class StoreTasks<V> implements TaskTable {
         const after = change(found.record)
         if (after === undefined) return undefined
         const more = after.bytes - found.record.bytes
-        if (more > 0) await this.#makeRoomForBytes(store, found.record, more)
+        if (more > 0) await this.#freeBytes(store, found.record, more)
         if ((await this.#write(store, after, found.version)) === undefined) continue
         this.#most.bytes += more
         return after
@@ -223,7 +223,7 @@ class StoreTasks<V> implements TaskTable {
 
   async #add(record: TaskRecord): Promise<void> {
     const store = await this.#open()
-    for (const { id } of await this.#roomForOne(store, accountIn(record))) await this.#delete(store, id)
+    for (const { id } of await this.#evictForOne(store, accountIn(record))) await this.#delete(store, id)
     await this.#write(store, record)
     this.#most.tasks++
     this.#most.bytes += record.bytes
@@ -271,7 +271,7 @@ class StoreTasks<V> implements TaskTable {
   async #fail(store: Store<V>, { record, version }: FoundTask): Promise<FoundTask | undefined> {
     const error = {
       kind: 'task-abandoned',
-      message: 'The process that worked on this task has gone. Find out whether it had its effect before doing it again',
+      message: 'The process that ran this task has ended. Check whether the call had its effect before you repeat it',
     }
     const { message } = error
     const failed: TaskRecord = { ...record, status: 'failed', questions: {}, error, message, updatedAt: this.#clock.now() }
@@ -286,23 +286,23 @@ class StoreTasks<V> implements TaskTable {
   }
 
   /** Where something must give way, tasks of processes that are gone have ended: nobody may ever ask about them. */
-  async #roomForOne(store: Store<V>, account: string): Promise<ReturnType<typeof roomForOne>> {
+  async #evictForOne(store: Store<V>, account: string): Promise<ReturnType<typeof evictForOne>> {
     const limits = this.#limits
     // With fewer than anybody may have nobody has too many.
     if (this.#most.tasks < Math.min(limits.tasksPerPrincipal, limits.tasks / 4)) return []
-    const kept = await this.#kept(store)
-    const isCrowded = this.#runners !== undefined && !hasRoom(kept, account, limits)
-    if (!isCrowded || !(await this.#failAbandoned(store, kept))) return roomForOne(kept, account, limits)
-    return roomForOne(await this.#kept(store), account, limits)
+    const stored = await this.#stored(store)
+    const isCrowded = this.#runners !== undefined && !hasCapacity(stored, account, limits)
+    if (!isCrowded || !(await this.#failAbandoned(store, stored))) return evictForOne(stored, account, limits)
+    return evictForOne(await this.#stored(store), account, limits)
   }
 
   /** Whether there were any. One look for each process, however many tasks it had. */
-  async #failAbandoned(store: Store<V>, kept: readonly TaskIndexEntry[]): Promise<boolean> {
+  async #failAbandoned(store: Store<V>, stored: readonly TaskIndexEntry[]): Promise<boolean> {
     const runners = await this.#runners?.()
     if (runners === undefined) return false
     const alive = new Map<string | undefined, boolean>([[runners.id, true]])
     let found = false
-    for (const { id, ended, runner } of kept) {
+    for (const { id, ended, runner } of stored) {
       if (ended) continue
       if (runner !== undefined && !alive.has(runner)) alive.set(runner, await runners.isAlive(runner))
       // Where the place does not name its process, the record does.
@@ -313,14 +313,14 @@ class StoreTasks<V> implements TaskTable {
     return found
   }
 
-  async #makeRoomForBytes(store: Store<V>, record: TaskRecord, more: number): Promise<void> {
+  async #freeBytes(store: Store<V>, record: TaskRecord, more: number): Promise<void> {
     if (this.#most.bytes + more <= this.#limits.bytes) return
     const of = { id: record.id, account: accountIn(record), ended: false, bytes: record.bytes }
-    for (const { id } of roomForBytes(await this.#kept(store), of, more, this.#limits.bytes)) await this.#delete(store, id)
+    for (const { id } of evictForBytes(await this.#stored(store), of, more, this.#limits.bytes)) await this.#delete(store, id)
   }
 
   /** What is kept, oldest first. */
-  async #kept(store: Store<V>): Promise<readonly TaskIndexEntry[]> {
+  async #stored(store: Store<V>): Promise<readonly TaskIndexEntry[]> {
     const found: TaskIndexEntry[] = []
     let bytes = 0
     for (let after: string | undefined; ; ) {
@@ -339,5 +339,5 @@ class StoreTasks<V> implements TaskTable {
 }
 
 function changedOver(): McpError {
-  return new McpError('busy', 'The task is changed by others over and over; try again', { data: { retryAfterMs: 1_000 } })
+  return new McpError('busy', 'Other requests keep changing this task; retry in 1 s', { data: { retryAfterMs: 1_000 } })
 }

@@ -44,7 +44,7 @@ interface CallHooks {
   readonly before: readonly NonNullable<ToolCallExtension['before']>[]
   readonly harmless: readonly NonNullable<ToolCallExtension['harmless']>[]
   readonly attempts: ToolCallExtension['attempts']
-  readonly after: readonly (readonly [name: string, look: NonNullable<ToolCallExtension['after']>])[]
+  readonly after: readonly { readonly extension: string; readonly look: NonNullable<ToolCallExtension['after']> }[]
   readonly answer: ReturnType<typeof answerMaker>
   /** What a call declares to this server; the same object each time, because the engine prepares it once. */
   declares(peer: Peer, withProgress: boolean): Capabilities | undefined
@@ -53,26 +53,47 @@ interface CallHooks {
 const taskKinds = ['task']
 
 /** Makes a call: what features add to it, its attempts, and what came of it. */
-export async function callToolOn(
+export function callToolOn(
   caller: ToolCaller,
   name: string,
   args: Params | undefined,
   options: ToolCallOptions,
   manner?: CallDirectives,
 ): Promise<ToolAnswer> {
-  const { hooks } = caller
-  const send = sendOptions(caller, name, options, manner)
-  for (const before of hooks.before) {
-    const checked = before(name, args, send.signal)
-    if (checked !== undefined) await checked
+  // Not an async function: each extra promise shows in the cost of a call, and most calls wait for nothing before they are sent.
+  try {
+    const send = sendOptions(caller, name, options, manner)
+    const checks = checked(caller, name, args, send)
+    if (checks === undefined) return attempted(caller, name, args, options, send, manner)
+    return checks.then(() => attempted(caller, name, args, options, send, manner))
+  } catch (error) {
+    return Promise.reject(error)
   }
-  if (caller.validateArguments) {
-    await listed(caller, name, send.signal)
-    caller.known.checkInput(name, args)
-  }
+}
+
+/** What is looked at before a call is sent; undefined where that needs no time. */
+function checked(caller: ToolCaller, name: string, args: Params | undefined, { signal }: SendOptions): Promise<void> | undefined {
+  let checks: Promise<void> | undefined
+  for (const before of caller.hooks.before)
+    checks = checks === undefined ? before(name, args, signal) : checks.then(() => before(name, args, signal))
+  if (!caller.validateArguments) return checks
+  return Promise.resolve(checks)
+    .then(() => listed(caller, name, signal))
+    .then(() => caller.known.checkInput(name, args))
+}
+
+function attempted(
+  caller: ToolCaller,
+  name: string,
+  args: Params | undefined,
+  options: ToolCallOptions,
+  send: SendOptions,
+  manner: CallDirectives | undefined,
+): Promise<ToolAnswer> {
   const attempt = (): Promise<ToolAnswer> => callOnce(caller, name, args, options, send)
-  if (hooks.attempts === undefined) return attempt()
-  return hooks.attempts({
+  const { attempts } = caller.hooks
+  if (attempts === undefined) return attempt()
+  return attempts({
     tool: name,
     attempt,
     harmless: () => manner?.mayRepeat?.() !== false && isHarmless(caller, name, send),
@@ -111,7 +132,7 @@ async function callOnce(
   if (caller.known.get(name)?.tool.outputSchema !== undefined && isLarge(result.structuredContent)) await nextTurn()
   caller.known.checkOutput(name, result)
   let found: Record<string, unknown> | undefined
-  for (const [extension, look] of caller.hooks.after) {
+  for (const { extension, look } of caller.hooks.after) {
     const told = look(name, options, result)
     if (told === undefined) continue
     found ??= {}
@@ -140,7 +161,7 @@ export interface CallProxy {
 }
 
 /** The call itself, and what came of it as it came: its questions answered, its task waited for. */
-export async function rawResult(
+export function rawResult(
   caller: ToolCaller,
   name: string,
   args: Params | undefined,
@@ -150,6 +171,18 @@ export async function rawResult(
 ): Promise<CallToolResult> {
   const { onProgress } = first
   if (onProgress === undefined) return resultOf(caller, name, args, options, first, between)
+  return resultWithProgress(caller, name, args, options, first, onProgress, between)
+}
+
+async function resultWithProgress(
+  caller: ToolCaller,
+  name: string,
+  args: Params | undefined,
+  options: ToolCallOptions,
+  first: SendOptions,
+  onProgress: NonNullable<SendOptions['onProgress']>,
+  between?: CallProxy,
+): Promise<CallToolResult> {
   const progress = caller.tasks.progress(onProgress, () => caller.session.opened.conversation.calls)
   try {
     return await resultOf(caller, name, args, options, { ...first, ...progress.options(first) }, between, progress)
@@ -322,5 +355,5 @@ function fromText({ opened: { revision } }: ClientSession, { content }: CallTool
 
 function checkedResult(result: unknown): CallToolResult {
   if (isRecord(result)) return result as unknown as CallToolResult
-  throw new McpError('invalid-result', 'The server answered tools/call with something else than an object')
+  throw new McpError('invalid-result', 'The result of tools/call is not an object')
 }

@@ -29,15 +29,18 @@ import {
 } from './messages.ts'
 import { answerMaker, incompatibleTools, isIncompatibleTool, readOutput } from './outcome.ts'
 
-/** Listing a server's tools. How they are called is said where all options of a call are known. */
+/** The tools of a server. */
 export interface ToolsClientApi {
-  /** All tools that are fit for use; pages by itself, and keeps what the server lets us keep. */
+  /**
+   * Iterates all usable tools. Pages are fetched as needed, and cached as long as the server allows.
+   * @example for await (const { name, description } of mcp.tools()) console.log(name, description)
+   */
   tools(options?: RequestOptions): AsyncGenerator<Tool, void, undefined>
 }
 
-/** How a client calls tools. */
+/** Options of `connect` for tools. */
 export interface ToolsOptions {
-  /** Checks arguments against the tool's input schema before sending. Default false. */
+  /** Whether arguments are validated against the input schema of the tool before they are sent. Default false. */
   readonly validateArguments?: boolean
 }
 
@@ -147,7 +150,7 @@ class ServerTools implements ClientTools {
 /** What calls of tools are made with, for those who pass on other people's calls. */
 export function toolCallerOf(tools: ClientTools): ToolCaller {
   if (tools instanceof ServerTools) return tools.caller
-  throw new TypeError('These tools are not those of a client')
+  throw new TypeError('These tools were not returned by listTools of a client')
 }
 
 function hooksOf(extensions: readonly ToolCallExtension[]): ToolCaller['hooks'] {
@@ -157,7 +160,7 @@ function hooksOf(extensions: readonly ToolCallExtension[]): ToolCaller['hooks'] 
     before: having(extensions, 'before'),
     harmless: having(extensions, 'harmless'),
     attempts: having(extensions, 'attempts').at(-1),
-    after: extensions.flatMap(({ name, after }) => (after === undefined ? [] : [[name, after] as const])),
+    after: extensions.flatMap(({ name, after }) => (after === undefined ? [] : [{ extension: name, look: after }])),
     answer: answerMaker(extensions),
     declares: declaredByCalls(extensions),
   }
@@ -221,7 +224,7 @@ export class KnownTools {
       this.#trace('tool-malformed', isRecord(tool) ? echo(tool['name']) : 'no object')
       return false
     }
-    const found = pruned in tool ? { fault: 'it is nested too deeply to be read' } : mirroredParams(tool.inputSchema)
+    const found = pruned in tool ? { fault: 'it is nested too deeply' } : mirroredParams(tool.inputSchema)
     const fault = 'fault' in found ? found.fault : undefined
     if (fault !== undefined && (mirrors || pruned in tool)) {
       this.#known.delete(tool.name)
@@ -246,12 +249,15 @@ export class KnownTools {
     if (known.output === undefined) known.output = this.#compile(name, known.tool.outputSchema)
     if (known.output === null) return
     if (result.structuredContent === undefined) {
-      throw new McpError('invalid-result', `Tool ${clip(name)} promises structured content and gave none`)
+      throw new McpError('invalid-result', `Tool ${clip(name)} declares an output schema, but returned no structured content`)
     }
     const checked = known.output.validate(result.structuredContent)
     if (checked.ok) return
     const wrong = issueText(checked.issues)
-    throw new McpError('invalid-result', `Tool ${clip(name)} gave structured content that is not what it promises: ${wrong}`)
+    throw new McpError(
+      'invalid-result',
+      `The structured content of tool ${clip(name)} does not match its output schema: ${wrong}`,
+    )
   }
 
   checkInput(name: string, args: unknown): void {
@@ -262,7 +268,7 @@ export class KnownTools {
     const checked = known.input.validate(args ?? {})
     if (checked.ok) return
     const wrong = issueText(checked.issues)
-    throw new McpError('invalid-params', `The arguments for tool ${clip(name)} do not fit its schema: ${wrong}`)
+    throw new McpError('invalid-params', `The arguments for tool ${clip(name)} do not match its schema: ${wrong}`)
   }
 
   /** A schema that is malformed or beyond our limits is not used; the tool still is. */

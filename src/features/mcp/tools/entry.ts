@@ -16,41 +16,46 @@ import type { MirroredParam } from './headers.ts'
 import type { CallToolResult, TaskSupport, Tool, ToolAnnotations } from './messages.ts'
 import type { Reply, ReplyParts } from './result.ts'
 
-/** What an author says of a tool. */
+/** Options of `server.tool`. */
 export interface ToolFacts {
-  /** The name that people are shown. Default: the name of the tool. */
+  /** The name that people see. Default: the name of the tool. */
   readonly title?: string
-  /** What it does and when to use it: the model chooses by it. */
+  /** What the tool does and when to use it. The model chooses by it. Default: none. */
   readonly description?: string
   /** The arguments, by a schema. */
   readonly input?: Schema
   /** The structured result, by a schema. */
   readonly output?: Schema
-  /** What it does to the world: `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`. */
+  /** Hints about what the tool does: `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`. Default: none. */
   readonly annotations?: ToolAnnotations
-  /** Pictures that clients may show beside its name. */
+  /** Images that clients can show next to the name. Default: none. */
   readonly icons?: readonly Icon[]
-  /** Scopes that a caller's token must have, beyond those that every request needs. */
+  /** Scopes that the caller's token must have, in addition to those that every request needs. Default: none. */
   readonly scopes?: readonly string[]
-  /** Whether a call may or must run in the background, and how. Default: it must not. */
+  /** Whether a call may (`optional`) or must (`required`) run as a task. Default `forbidden`. */
   readonly task?: TaskSupport | TaskFacts
-  /** How long one call may take. Default: as long as the caller waits. */
+  /** How long one call may take. It is cancelled after that. Default: as long as the caller waits. */
   readonly timeout?: Duration
-  /** Done twice it has the same effect as done once, so that a call whose outcome is unknown may be made again. */
+  /** Whether a repeated call has the same effect as a single one, so that a call with an unknown outcome may be repeated. Default false. */
   readonly idempotent?: boolean
   /**
-   * A call without an idempotency key that is the same as one of its caller's that ended less than this ago is a repetition of it:
-   * it gets that one's outcome. A function says it for one call; undefined: each is a call of its own, as by default.
+   * Treats equal calls of one caller within this time as one: the later call gets the result of the earlier one. For calls
+   * without an idempotency key. A function decides for each call; undefined: no deduplication. Default: none.
    */
   readonly dedupe?: Duration | ((args: Params, caller: Caller) => Duration | undefined)
   /**
-   * What becomes of two calls that wrote on the same state: a state each (`branch`, the default), or a refusal for the later one
-   * (`conflict`). Said here, a call whose state is no longer good is refused before it does anything.
+   * What happens if two calls have changed the same state: each continues with its own (`branch`), or the later one is refused
+   * (`conflict`). If set, a call with an outdated state is refused before it runs. Default `branch`.
    */
   readonly state?: 'branch' | 'conflict'
-  /** How often one caller may call this tool, instead of the server's common limit. */
-  readonly rate?: { readonly perSecond: number; readonly burst?: number }
-  /** Members of `_meta` that are listed with it. */
+  /** How often one caller may call this tool. Calls above the rate are refused. Default: the common limit of the server. */
+  readonly rate?: {
+    /** The sustained rate, in calls per second. Fractions are allowed. */
+    readonly perSecond: number
+    /** The most calls at once. Default: `perSecond`, at least 1. */
+    readonly burst?: number
+  }
+  /** The `_meta` of the entry in lists. Default: none. */
   readonly meta?: Readonly<Record<string, unknown>>
 }
 

@@ -27,7 +27,7 @@ export function mirroredParams(schema: Wire): readonly MirroredParam[] | { reado
   const reached = new Set<unknown>()
   const fault = collect(schema, [], found, reached)
   if (fault !== undefined) return { fault }
-  if (countMarks(schema) > reached.size) return { fault: `${mark} may stand only on properties reached through "properties"` }
+  if (countMarks(schema) > reached.size) return { fault: `${mark} is allowed only on properties reached through "properties"` }
   const names = new Set(found.map(({ header }) => header))
   return names.size < found.length ? { fault: `two properties have the same ${mark}` } : found
 }
@@ -97,15 +97,15 @@ export function checkMirrored(
     const value = valueAt(args, path)
     const sent = header(name)
     if (value === undefined) {
-      if (sent !== undefined) throw headerFault(`The header ${name} is sent, but the argument ${clip(path.join('.'))} is not`)
+      if (sent !== undefined) throw headerFault(`The header ${name} is present, but the argument ${clip(path.join('.'))} is not`)
       continue
     }
     if (sent === undefined)
       throw headerFault(`The header ${name} is missing; it must mirror the argument ${clip(path.join('.'))}`)
     const decoded = decodeHeaderValue(sent)
-    if (decoded === undefined) throw headerFault(`The header ${name} holds no valid base64 of UTF-8 text`)
+    if (decoded === undefined) throw headerFault(`The header ${name} is not valid base64 of UTF-8 text`)
     if (decoded !== String(value) && !(type === 'integer' && decimal.test(decoded) && Number(decoded) === value))
-      throw headerFault(`The header ${name} says "${clip(decoded)}", the argument ${clip(path.join('.'))} something else`)
+      throw headerFault(`The header ${name} says "${clip(decoded)}", but the argument ${clip(path.join('.'))} has another value`)
   }
 }
 

@@ -23,48 +23,57 @@ export const toolsPort = port<ToolsPort>('tools')
 export type { ToolEntry, ToolExtension, ToolFacts, ToolsPort } from './entry.ts'
 export type { Reply } from './result.ts'
 
-/** Hints about what a tool does. They are claims of the server. */
+/** Hints about what a tool does, as the server claims. */
 export interface ToolAnnotations {
-  /** For people. */
+  /** The name that people see. */
   readonly title?: string
-  /** It changes nothing. */
+  /** The tool changes nothing. */
   readonly readOnlyHint?: boolean
-  /** It may delete or overwrite, and does not only add. */
+  /** The tool may delete or overwrite something. */
   readonly destructiveHint?: boolean
-  /** Called again with the same arguments, it changes nothing more. */
+  /** A repeated call with the same arguments changes nothing more. */
   readonly idempotentHint?: boolean
-  /** It reaches beyond what the server holds, such as the web. */
+  /** The tool reaches beyond the server, for example to the web. */
   readonly openWorldHint?: boolean
 }
 
 /** Whether a call may, must or must not run as a task. */
 export type TaskSupport = 'forbidden' | 'optional' | 'required'
 
-/** A tool, as clients are shown it. */
+/** A tool of a server. */
 export interface Tool {
+  /** The name of the tool, for `callTool`. */
   readonly name: string
-  /** For people. */
+  /** The name that people see. */
   readonly title?: string
-  /** What it does and when to use it, for the model. */
+  /** What the tool does and when to use it, for the model. */
   readonly description?: string
-  /** Of its arguments. */
+  /** The JSON Schema of the arguments. */
   readonly inputSchema: Readonly<Record<string, unknown>>
-  /** Of `structuredContent`. */
+  /** The JSON Schema of the structured content. Absent if the tool returns none. */
   readonly outputSchema?: Readonly<Record<string, unknown>>
+  /** Hints about what the tool does. */
   readonly annotations?: ToolAnnotations
+  /** Images that clients can show next to its name. */
   readonly icons?: readonly Icon[]
   /** Whether it can run as a task. */
-  readonly execution?: { readonly taskSupport: TaskSupport }
+  readonly execution?: {
+    /** Whether a call may, must or must not run as a task. */
+    readonly taskSupport: TaskSupport
+  }
+  /** Further facts about it (`_meta` on the wire). Names carry a prefix: `example.com/kind`. */
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
 /** The result of `tools/list`. */
 export interface ListToolsResult {
+  /** The tools of the page. */
   readonly tools: readonly Tool[]
   /** Absent on the last page. */
   readonly nextCursor?: string
-  /** How long the page may be kept. */
+  /** How long the page may be cached, in milliseconds. */
   readonly ttlMs?: number
+  /** Who may reuse the cached result: every caller (`public`) or only this one (`private`). */
   readonly cacheScope?: 'public' | 'private'
 }
 
@@ -201,8 +210,8 @@ function withTextOnly(result: Marked): Wire {
 /** Before tools had titles, their annotations did. They have no `_meta`: what hosts of MCP Live look for in it stands beside the name. */
 function titleAsAnnotation(tool: Wire): Wire {
   const featureSet = isRecord(tool['_meta']) ? tool['_meta']['featureSet'] : undefined
-  const kept = typeof featureSet === 'string' ? { featureSet } : {}
-  const plain = { ...without(tool, 'title', 'outputSchema', '_meta'), ...kept }
+  const stored = typeof featureSet === 'string' ? { featureSet } : {}
+  const plain = { ...without(tool, 'title', 'outputSchema', '_meta'), ...stored }
   if (tool['title'] === undefined) return plain
   return { ...plain, annotations: { title: tool['title'], ...(tool['annotations'] as object | undefined) } }
 }
@@ -237,29 +246,32 @@ function fromDialect(result: Wire): Wire {
   }
 }
 
-/** What a call of a tool may be given, before other features add their options. */
+/** Options of a tool call. */
 export interface ToolCallOptions<S extends Schema = Schema> extends RequestOptions {
-  /** What the structured content must be; types the result. */
+  /** The schema of the structured content. The result is validated against it and typed. Default: not validated. */
   readonly output?: S
-  /** Told how far the call has come. */
+  /** Called with each progress notification of the call. */
   readonly onProgress?: (progress: Progress) => void
-  /** Run it in the background where tool and server allow that, and wait for its end. Default: only where the tool demands it. */
+  /** Whether the call runs as a task, if tool and server allow that; the result is awaited. Default: only if the tool requires it. */
   readonly task?: boolean
 }
 
-/** What came of a call, before other features add to it. What a tool that failed left as structured content is nothing to rely on. */
+/** The result of a tool call. */
 export interface ToolAnswer<Failed extends boolean = boolean, T = unknown> {
+  /** The content of the result, for the model or the user. */
   readonly content: readonly ContentBlock[]
-  /** All text blocks, joined. */
+  /** The text of all text blocks, joined. */
   readonly text: string
   /**
-   * With the option `output` what its schema made of it. Without one as it came, undefined where nothing did: wires below
-   * 2026-07-28 know only objects, so a server may have put another value under `result`.
+   * The structured content: with the option `output` what the schema made of it, otherwise as the server sent it. Undefined if
+   * there is none. Before 2026-07-28 structured content is always an object, so that servers put other values under `result`.
    */
   readonly structured: T
+  /** Whether the tool failed. */
   readonly isError: Failed
-  /** Why it failed, where the server tells that in so many words. */
+  /** Why the tool failed, if the server states it as a problem. */
   readonly problem: Failed extends true ? Problem | undefined : undefined
+  /** The `_meta` of the result. Undefined if there is none. */
   readonly meta: Readonly<Record<string, unknown>> | undefined
 }
 

@@ -35,7 +35,7 @@ export function answerMaker(extensions: readonly ToolCallExtension[]): AnswerMak
 }
 
 function compile(extensions: readonly ToolCallExtension[]): AnswerMaker {
-  const reads = extensions.flatMap(extension => Object.entries(extension.reads ?? {}))
+  const reads = extensions.flatMap(({ reads = {} }) => Object.entries(reads).map(([member, read]) => ({ member, read })))
   class Answer implements ToolAnswer {
     readonly content: readonly ContentBlock[]
     readonly text: string
@@ -46,7 +46,12 @@ function compile(extensions: readonly ToolCallExtension[]): AnswerMaker {
     readonly #from: { readonly server: string; readonly tool: string }
     readonly #found: Record<string, unknown> | undefined
 
-    constructor(...[from, found, { content, _meta, isError }, structured]: Parameters<AnswerMaker>) {
+    constructor(
+      from: { readonly server: string; readonly tool: string },
+      found: Record<string, unknown> | undefined,
+      { content, _meta, isError }: CallToolResult,
+      structured: unknown,
+    ) {
       this.content = Array.isArray(content) ? content : []
       this.text = contentText(this.content)
       this.structured = structured
@@ -67,7 +72,7 @@ function compile(extensions: readonly ToolCallExtension[]): AnswerMaker {
       Object.defineProperty(Answer.prototype, member, viewOf(Answer, name, member, view))
   return (from, found, result, structured) => {
     const answer = new Answer(from, found, result, structured) as Answer & Record<string, unknown>
-    for (const [member, read] of reads) answer[member] = read(result)
+    for (const { member, read } of reads) answer[member] = read(result)
     return answer
   }
 }
@@ -110,7 +115,10 @@ const compiledSchemas = new WeakMap<object, Compiled>()
 export async function readOutput<S extends Schema>(schema: S, name: string, value: unknown): Promise<InferOutput<S>> {
   const checked = await validator(schema).validate(value)
   if (checked.ok) return checked.value as InferOutput<S>
-  throw new McpError('invalid-result', `Tool ${clip(name)} gave something else than was asked for: ${issueText(checked.issues)}`)
+  throw new McpError(
+    'invalid-result',
+    `The result of tool ${clip(name)} does not match the option output: ${issueText(checked.issues)}`,
+  )
 }
 
 function validator(schema: Schema): Compiled {
@@ -134,7 +142,7 @@ const suggestion = "If it follows davioe/mcp-extension-proposals, give connect t
 /** Whoever knows no handshake is no server of the protocol, at least not whole. */
 export function incompatibleHandshake(error: unknown): unknown {
   if (!(error instanceof McpError) || error.code !== -32601) return error
-  return problem('UNSUPPORTED', 'The server does not know initialize, so that no conversation can be opened with it', {
+  return problem('UNSUPPORTED', 'The server does not support initialize, so no session can be opened', {
     cause: error,
     actor: 'operator',
     suggestion,
@@ -148,7 +156,7 @@ export function isIncompatibleTool(tool: unknown): boolean {
 
 /** The problem with a server that writes the schemas of its tools under another name. */
 export function incompatibleTools(): Problem {
-  return problem('UNSUPPORTED', 'The server lists its tools with input_schema, where the protocol has inputSchema', {
+  return problem('UNSUPPORTED', 'The server lists its tools with input_schema, but the protocol requires inputSchema', {
     actor: 'operator',
     suggestion,
   })

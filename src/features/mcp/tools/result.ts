@@ -14,19 +14,21 @@ import { type ContentBlock, isWholeBlock, type TextContent } from '../content/me
 import type { ToolExtension } from './entry.ts'
 import { type CallToolResult, type FailedResult, failureProblem } from './messages.ts'
 
-/** The parts of a result that a handler may spell out. */
+/** The parts of a tool result. */
 export interface ReplyParts {
-  /** For the model. Default: the structured content as text. */
+  /** The content for the model. Default: the structured content as text. */
   readonly content?: readonly ContentBlock[]
-  /** Of the form that the output schema describes. */
+  /** The structured content, as the output schema describes it. Default: none. */
   readonly structured?: unknown
-  /** The tool failed, and the content says why. */
+  /** Whether the tool failed; the content says why. Default false. */
   readonly isError?: boolean
+  /** The `_meta` of the result, for example what `cite` returns. Default: none. */
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
-/** A result spelled out by its author. Made by `reply`. */
+/** A tool result with all its parts; made by `reply`. */
 export class Reply {
+  /** The parts of the result. */
   readonly parts: ReplyParts
   constructor(parts: ReplyParts) {
     this.parts = parts
@@ -37,8 +39,8 @@ export class Reply {
 export class RuntimeReply extends Reply {}
 
 /**
- * Spells out a tool's result.
- * @example return reply({ content: [text('done'), image(png, 'image/png')], structured: { id } })
+ * Creates a tool result from its parts, for handlers that need more than text or structured content.
+ * @example return reply({ content: [text('done'), image(png, 'image/png')], structured: { id: 'T-1' } })
  */
 export function reply(parts: ReplyParts): Reply {
   return new Reply(parts)
@@ -104,7 +106,7 @@ export class Misreturned extends TypeError {}
 export function misreturned(tool: string, error: unknown): McpError {
   if (error instanceof McpError) return error
   const said = error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : ''
-  const words = error instanceof Misreturned ? said : `what it returned cannot be written as JSON: ${clip(said)}`
+  const words = error instanceof Misreturned ? said : `its result cannot be serialised as JSON: ${clip(said)}`
   const message = `Tool ${tool}: ${words}`
   return new McpError('internal', message, { cause: new Misreturned(message, { cause: error }) })
 }
@@ -126,7 +128,7 @@ const blockTypes = new Set(['text', 'image', 'audio', 'resource', 'resource_link
  * ordinary text cost nothing.
  */
 function checkWritten(value: unknown, text: string | undefined): string {
-  if (text === undefined) throw new Misreturned(`it returned a ${typeof value}; return what it gives, as text or plain values`)
+  if (text === undefined) throw new Misreturned(`it returned a ${typeof value}; return text or plain values instead`)
   if (text.startsWith('{"0":') || text.startsWith('{"type":"Buffer"') || text === '{}') checkObject(value)
   return text
 }
@@ -134,10 +136,11 @@ function checkWritten(value: unknown, text: string | undefined): string {
 function checkObject(value: unknown): void {
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
     throw new Misreturned("it returned bytes; return image(bytes, 'image/png'), audio(bytes, type), or text of them")
-  if (value instanceof Map) throw new Misreturned('it returned a Map, which JSON cannot hold; return Object.fromEntries(map)')
+  if (value instanceof Map)
+    throw new Misreturned('it returned a Map, which cannot be serialised as JSON; return Object.fromEntries(map)')
   if (value instanceof Error) throw new Misreturned('it returned an Error; throw it')
   if (typeof value === 'object' && value !== null && Symbol.iterator in value)
-    throw new Misreturned('it returned a Set or an iterator, which JSON cannot hold; return [...values]')
+    throw new Misreturned('it returned a Set or an iterator, which cannot be serialised as JSON; return [...values]')
 }
 
 // How a call that failed is told: a problem of the tool, in words for the model, and why it failed for whoever knows more.
@@ -173,7 +176,7 @@ export function problemOfThrown(tool: string, exchange: Exchange, error: unknown
 
 function unexpected(tool: string, error: unknown, secrets: readonly string[], correlationId: string): Problem {
   const said = error instanceof Error ? redact(error.message, secrets) : ''
-  const message = isPresentable(said) ? said : `Tool ${tool} failed, for a reason that only the server can see`
+  const message = isPresentable(said) ? said : `Tool ${tool} failed; the log of the server has the cause`
   return problem('SERVER_ERROR', message, { cause: error, actor: 'operator', correlationId })
 }
 

@@ -70,7 +70,7 @@ const kinds: KindsOf<ToolFacts> = {
   scopes: 'list',
 }
 
-const describe = 'give the tool a description: a model knows nothing else of it'
+const describe = 'give the tool a description: it is all that a model knows about the tool'
 
 /** `server.tool`. Other features extend tools by their port. */
 export const toolsFeature = defineServerFeature<OfferingOptions>({
@@ -151,7 +151,7 @@ export function toolsServer<C>(options: ToolsOptions<C>) {
       return isThenable(out) ? inTime(entry, exchange, out) : out
     },
     finish,
-    rescue: (exchange, error) => failed(exchange.target as ToolEntry<C>, exchange, error, options, extended),
+    failureResult: (exchange, error) => failed(exchange.target as ToolEntry<C>, exchange, error, options, extended),
     recover: (exchange, error) => {
       const refusal = refusalIn(error)
       // Whoever runs it has to know, whatever its caller is told.
@@ -207,7 +207,7 @@ function compile<C>(
   { kinds, all }: Extended,
 ): ToolEntry<C> {
   if (!/^[A-Za-z0-9_.\-/]{1,128}$/.test(name)) {
-    throw new TypeError(`"${clip(name)}" is no tool name: use 1 to 128 of A-Z a-z 0-9 _ . -`)
+    throw new TypeError(`"${clip(name)}" is not a valid tool name: use 1 to 128 of A-Z a-z 0-9 _ . -`)
   }
   checkHandler(`Tool "${name}"`, handler, 'tool(name, options, handler)')
   checkOptions(`Tool "${name}"`, facts, kinds)
@@ -263,7 +263,7 @@ function checkMirroredHeaders(mirrored: ToolEntry<never>['mirrored'], { peer, ca
 }
 
 function unknownTool(name: string): McpError {
-  return new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list names those there are`)
+  return new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list lists the available tools`)
 }
 
 function validate(exchange: Exchange): Awaitable<void> {
@@ -303,7 +303,7 @@ function within(timeoutMs: number, name: string, exchange: Exchange, out: Promis
     const deadline = deadlines.add(clock.now() + timeoutMs, () => {
       exchange.stop(`Tool ${name} took longer than ${timeoutMs} ms`)
       exchange.set(workAfterAnswer, out)
-      reject(problem('OPERATION_TIMEOUT', `Tool ${name} took longer than the ${timeoutMs} ms it has`))
+      reject(problem('OPERATION_TIMEOUT', `Tool ${name} took longer than its timeout of ${timeoutMs} ms`))
     })
     out.then(resolve, reject)
     const done = (): void => deadlines.cancel(deadline)
@@ -330,7 +330,7 @@ function finish({ target, engine }: Exchange, value: unknown): Awaitable<CallToo
 function checkedOutput(entry: ToolEntry<never>, result: CallToolResult, checked: Checked): CallToolResult {
   if (checked.ok) return result
   const fix = looksSpelledOut(result.structuredContent) ? '. To spell out a result return reply({ content, structured })' : ''
-  const message = `Tool ${entry.name} returned something else than its output schema says: ${issueText(checked.issues)}${fix}`
+  const message = `The result of tool ${entry.name} does not match its output schema: ${issueText(checked.issues)}${fix}`
   throw new McpError('internal', message, { cause: new Misreturned(message) })
 }
 

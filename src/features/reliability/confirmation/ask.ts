@@ -72,14 +72,14 @@ export async function spendingOf({ store, clock }: ConfirmationParts): Promise<U
 
 /** The problem for a call that the user declined. */
 export function declined({ tool }: ObligedCall): Problem {
-  return problem('CONFIRMATION_DECLINED', `The user did not agree to this call of ${clip(tool)}`, {
-    suggestion: 'Do not call it again unless the user asks for it',
+  return problem('CONFIRMATION_DECLINED', `The user declined this call of ${clip(tool)}`, {
+    suggestion: 'Do not repeat the call unless the user asks for it',
   })
 }
 
 /** The problem for a call that still needs confirmation. */
 export function required({ tool, risk }: ObligedCall, why: string, suggestion: string, more?: Params): Problem {
-  return problem('CONFIRMATION_REQUIRED', `${clip(tool)} runs only when the user has agreed: ${why}`, {
+  return problem('CONFIRMATION_REQUIRED', `${clip(tool)} requires confirmation by the user: ${why}`, {
     suggestion,
     actor: 'user',
     details: { tool, risk_level: risk, ...more },
@@ -93,7 +93,11 @@ export const pageKind = 'confirmation-page'
 export async function byPage(call: ObligedCall, approved: () => Promise<boolean>): Promise<void> {
   const { exchange } = call
   if (isNobody(call.owner))
-    throw required(call, 'an approval needs somebody whose it is', 'Serve it with authorization, or with sessions')
+    throw required(
+      call,
+      'an approval needs a signed-in caller or a session',
+      'The server must run with authorization or with sessions',
+    )
   const url = await exchange.once('confirmation page', () => addressOf(call))
   if (takesElicitation(exchange.peer, 'url')) {
     const elicitationId = await exchange.once('confirmation id', () => crypto.randomUUID())
@@ -103,7 +107,7 @@ export async function byPage(call: ObligedCall, approved: () => Promise<boolean>
     // Accepting the URL only means that the user opened the page; the approval itself is checked separately.
     if (answer !== undefined && (await approved())) return
   }
-  throw required(call, 'it was not approved yet', `Approve it at ${url}, then call it again`, { approval_url: url })
+  throw required(call, 'the call has not been approved yet', `Approve the call at ${url}, then repeat it`, { approval_url: url })
 }
 
 async function addressOf({ parts, facts, owner, tool, args, text, risk, binding }: ObligedCall): Promise<string> {
@@ -112,7 +116,7 @@ async function addressOf({ parts, facts, owner, tool, args, text, risk, binding 
   const id = await seal.seal({ kind: pageKind, expiresAt: clock.now() + approvalMs, data })
   const url = facts.url?.({ id, tool, arguments: args, message: text, risk }) ?? ''
   if (isSafeAddress(url)) return url
-  throw new TypeError(`The page that confirms ${tool} must be https, or http on this machine`)
+  throw new TypeError(`confirm.url of tool "${tool}" must return an https URL, or an http URL of this machine`)
 }
 
 function isSafeAddress(url: string): boolean {
@@ -152,10 +156,14 @@ async function ask(
     // There is no stream on which to ask the client.
     if (error.kind === 'capability-missing') return undefined
     if (!unanswered.has(error.kind)) throw error
-    throw required(call, 'no answer came that can be read', 'Ask the user, and call it again')
+    throw required(call, 'the client returned no valid answer', 'Ask the user, then repeat the call')
   }
   if ((await parts.port(toolsPort).catalog.digestOf(call.tool)) !== call.definition)
-    throw required(call, 'the tool has changed since it was asked about', 'Call it again: the user is asked anew')
+    throw required(
+      call,
+      'the tool definition has changed since the user was asked',
+      'Repeat the call; the user is then asked again',
+    )
   // A pushed question is answered once; an answer that travels in `requestState` can be replayed and must be counted.
   if (exchange.peer.revision.asks === 'result') await useRound(call, round)
   return answer
@@ -187,9 +195,9 @@ interface Round {
 function roundOf({ parts, exchange, definition }: ObligedCall): Round {
   const now = parts.clock.now()
   const text = exchange.get(retryState)?.[confirmationExtension]
-  const kept: unknown = text === undefined ? undefined : JSON.parse(text)
-  if (isRecord(kept) && kept['definition'] === definition) {
-    const round = kept as unknown as Round
+  const stored: unknown = text === undefined ? undefined : JSON.parse(text)
+  if (isRecord(stored) && stored['definition'] === definition) {
+    const round = stored as unknown as Round
     if (round.approved || round.expires > now) return round
   }
   return { ...fresh(definition), expires: now + approvalMs }
@@ -218,7 +226,7 @@ export async function approvedRound(call: ObligedCall): Promise<boolean> {
 async function useRound(call: ObligedCall, round: Round): Promise<void> {
   const handle = { id: `confirmation/${round.id}/${round.count}`, expiresAt: round.expires, data: undefined }
   if (!(await (await spendingOf(call.parts)).spend(handle)))
-    throw required(call, 'that answer was used before', 'Call it again without requestState: the user is asked anew')
+    throw required(call, 'the answer has already been used', 'Repeat the call without requestState; the user is then asked again')
   keep(call.exchange, { ...round, approved: true, count: round.count + 1 })
 }
 

@@ -21,17 +21,26 @@ import { confirmationExtension, confirmationOf, confirmationText, type Risk, req
 export interface ConfirmQuestion {
   /** The full text: server, tool, and the tool's message for this call. */
   readonly message: string
+  /** The worst effect that the call can have. */
   readonly risk: Risk
+  /** The name of the tool. */
   readonly tool: string
+  /** The arguments of the call. */
   readonly arguments: Params
 }
 
 /** Asks the user; true means yes. */
-export type OnConfirm = (question: ConfirmQuestion, context: { readonly signal: AbortSignal | undefined }) => Awaitable<boolean>
+export type OnConfirm = (
+  question: ConfirmQuestion,
+  context: {
+    /** Aborted when the call is cancelled. */
+    readonly signal: AbortSignal | undefined
+  },
+) => Awaitable<boolean>
 
 /** Options of a call. */
 export interface ConfirmationCallOptions {
-  /** The user has agreed to this exact call: the first question to `onConfirm` is skipped. */
+  /** The user has already agreed to this exact call, so that `onConfirm` is not asked. Default false. */
   readonly confirmed?: boolean
 }
 
@@ -133,12 +142,16 @@ function isConfirmForm(schema: Params | undefined): boolean {
 }
 
 function unconfirmed(tool: string) {
-  return problem('CONFIRMATION_REQUIRED', `${clip(tool)} runs only when the user has agreed, and nobody can be asked`, {
-    suggestion: 'Give connect the option onConfirm, or onElicit',
-    actor: 'operator',
-  })
+  return problem(
+    'CONFIRMATION_REQUIRED',
+    `${clip(tool)} requires confirmation by the user, but this client cannot ask the user`,
+    {
+      suggestion: 'Pass the option onConfirm or onElicit to connect',
+      actor: 'operator',
+    },
+  )
 }
 
 function refused(tool: string) {
-  return problem('CONFIRMATION_DECLINED', `The user did not agree to this call of ${clip(tool)}: it was not made`)
+  return problem('CONFIRMATION_DECLINED', `The user declined this call of ${clip(tool)}. It was not sent`)
 }

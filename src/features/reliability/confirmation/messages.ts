@@ -10,7 +10,16 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 
 /** The calls that one approval covers: listed calls, each once, or a number of arbitrary calls. */
-export type ApprovedCalls = ({ readonly calls: readonly Params[] } | { readonly uses: number }) & {
+export type ApprovedCalls = (
+  | {
+      /** The arguments of the approved calls; each is approved once. */
+      readonly calls: readonly Params[]
+    }
+  | {
+      /** The number of calls that are approved, whatever their arguments. */
+      readonly uses: number
+    }
+) & {
   /** How long it is valid. Default 5 minutes; at most a day. */
   readonly ttl?: Duration
 }
@@ -71,7 +80,7 @@ export function confirmationText(server: string, tool: string, message: string, 
 }
 
 /** Characters that could form links, images or tags are replaced; invisible ones that could hide or reorder text become U+FFFD. */
-const disguises: ReadonlyMap<string, string> = new Map([
+const lookalikes: ReadonlyMap<string, string> = new Map([
   ['<', '‹'],
   ['>', '›'],
   ['[', '('],
@@ -81,7 +90,7 @@ const disguises: ReadonlyMap<string, string> = new Map([
 
 function asData(value: unknown): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
-  return clip(text.replace(/[<>[\]`]|\p{Cf}/gu, char => disguises.get(char) ?? '\ufffd'))
+  return clip(text.replace(/[<>[\]`]|\p{Cf}/gu, char => lookalikes.get(char) ?? '\ufffd'))
 }
 
 /** Reads a tool's `_meta`; undefined if the tool needs no confirmation. */

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { consentWorld, metaIn, places, problems } from '../../../../test/spec/consent.ts'
 import { type Frame, speak, textOf, type Wire } from '../../../../test/spec/wire.ts'
-import type { StoreKind } from '../../../../test/stores-under-test.ts'
+import { type StoreKind, storeKinds } from '../../../../test/stores-under-test.ts'
 import { jsonSchema } from '../../../core/schema/index.ts'
 import type { Server } from '../../../server/index.ts'
 import type { ConfirmFacts } from './server.ts'
@@ -108,5 +108,55 @@ describe('which calls', () => {
     }
     const wire = await speak(tracker('memory', { channel: 'queue', when }), '2026-07-28', { capabilities: asks })
     expect(codeOf(await call(wire))).toBe('CONFIRMATION_REQUIRED')
+  })
+})
+
+describe.each(storeKinds)('long arguments, on %s', kind => {
+  const long = (characters: number): string => 'x'.repeat(characters)
+
+  it('are kept whole up to 1 MiB, beside the list, and are gone with the answer', async () => {
+    const server = tracker(kind, { channel: 'queue', message: 'Delete it?' })
+    const wire = await speak(server, '2026-07-28', { capabilities: asks })
+    const id = long(1_000_000)
+    await call(wire, id)
+    const [waits] = await server.confirmations.waiting()
+    expect(waits).not.toHaveProperty('arguments')
+    expect(waits?.length).toBe(JSON.stringify({ id }).length)
+    expect(await server.confirmations.argumentsOf(waits?.id ?? '')).toEqual({ id })
+    expect(await server.confirmations.approve(waits?.id ?? '')).toBe(true)
+    expect(await server.confirmations.argumentsOf(waits?.id ?? '')).toBeUndefined()
+    expect(textOf(await call(wire, id))).toBe('deleted')
+    expect(ran).toEqual([{ id }])
+  })
+
+  it('beyond 1 MiB are refused at once, by name, for nobody could approve them', async () => {
+    const server = tracker(kind, { channel: 'queue', message: 'Delete it?' })
+    const wire = await speak(server, '2026-07-28', { capabilities: asks })
+    expect(codeOf(await call(wire, long(1024 * 1024)))).toBe('PAYLOAD_TOO_LARGE')
+    expect(await server.confirmations.waiting()).toEqual([])
+  })
+
+  it('have a share of their own, so that they cannot fill the store', async () => {
+    const server = tracker(kind, { channel: 'queue', message: 'Delete it?' })
+    const wire = await speak(server, '2026-07-28', { capabilities: asks })
+    const codes: unknown[] = []
+    for (let n = 0; n < 65; n++) codes.push(codeOf(await call(wire, `${n}${long(17_000)}`)))
+    expect(codes).toContain('QUOTA_EXHAUSTED')
+    expect(codeOf(await call(wire, 'short'))).toBe('CONFIRMATION_REQUIRED')
+  })
+})
+
+describe.each(storeKinds)('the answer to a call, on %s', kind => {
+  it('counts once, and who gave it is known afterwards, also when the call has run', async () => {
+    const server = tracker(kind, { channel: 'queue' })
+    const wire = await speak(server, '2026-07-28', { capabilities: asks })
+    await call(wire)
+    const id = (await server.confirmations.waiting())[0]?.id ?? ''
+    const both = await Promise.all([server.confirmations.approve(id, 'ann'), server.confirmations.refuse(id, 'bob')])
+    expect(both.filter(Boolean)).toHaveLength(1)
+    await call(wire)
+    const answered = await server.confirmations.answered(id)
+    expect(answered).toMatchObject(both[0] ? { yes: true, by: 'ann' } : { yes: false, by: 'bob' })
+    expect(await server.confirmations.answered('nobody.nothing')).toBeUndefined()
   })
 })

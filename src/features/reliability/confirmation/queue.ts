@@ -2,6 +2,7 @@
  * Approval by the operator of the server: a call waits in the store until somebody answers, in any process. The answer is valid once,
  * for exactly this call of this caller. Repeating the call does not add another entry.
  */
+import { type AnswerRecord, findAnswer, keepAnswerOp } from '../../../core/answers.ts'
 import type { Audit } from '../../../core/audit/audit.ts'
 import { type Clock, toMilliseconds } from '../../../core/clock.ts'
 import { digestText } from '../../../core/digest.ts'
@@ -20,11 +21,13 @@ import { confirmationExtension, type Risk } from './messages.ts'
 export interface WaitingCall {
   /** Names the entry in `approve` and `refuse`. */
   readonly id: string
+  /** The name of the tool. */
   readonly tool: string
   /** The question, as a user would read it. */
   readonly message: string
+  /** The worst effect that the call can have. */
   readonly risk: Risk
-  /** The arguments; absent if they are too long to be shown, and then the call can only be refused. */
+  /** The arguments; absent if they have more than 16,384 characters, and then `confirmations.argumentsOf(id)` gives them. */
   readonly arguments?: Params
   /** Their length as JSON. */
   readonly length: number
@@ -34,10 +37,11 @@ export interface WaitingCall {
   readonly about?: Readonly<Record<string, string>>
   /** When the call was made, in milliseconds since the epoch. */
   readonly askedAt: number
+  /** When the call is refused without an answer, in milliseconds since the epoch. */
   readonly expires: number
 }
 
-interface Kept extends Omit<WaitingCall, 'id'> {
+interface StoredQuestion extends Omit<WaitingCall, 'id'> {
   readonly status: 'waiting' | 'approved' | 'refused'
   /** The account whose share of the queue it uses. */
   readonly account?: string
@@ -53,6 +57,8 @@ interface Answerer {
   readonly clock: Clock
   /** The name written to the audit log. */
   readonly by?: string | undefined
+  /** Why, for the audit log. */
+  readonly reason?: string | undefined
   readonly audit?: Audit | undefined
 }
 
@@ -65,11 +71,14 @@ export interface Answered {
 
 /** How long a call waits, and a refusal is remembered. */
 const queueMs = 900_000
+/** Longer arguments lie beside the entry, so that the list stays quick to read. */
+const listedArguments = 16 * 1024
 /** Limit of arguments that are stored to be shown to the operator. */
-const mostArguments = 16 * 1024
+const mostArguments = 1024 * 1024
 /** How often the store is checked, in case a change notification was lost. */
 const lookEveryMs = 250
 const prefix = 'approval/'
+const argumentsPrefix = 'approval-arguments/'
 
 /**
  * Waits for an answer. Returns if approved; throws if refused or not answered in time. `told` returns the audit entries that are
@@ -85,7 +94,7 @@ export async function byQueue(call: ObligedCall, told: (answered: Answered) => r
     const entry = await store.get(key)
     const record = entry === undefined ? undefined : readRecord(entry)
     if (record?.binding !== undefined && record.binding !== call.binding)
-      throw required(call, 'that approval is for another call', 'Call it again without approval_id')
+      throw required(call, 'the approval_id is that of another call', 'Repeat the call without approval_id')
     if (entry === undefined || record === undefined) {
       await enqueue(call, store, key)
       continue
@@ -99,7 +108,9 @@ export async function byQueue(call: ObligedCall, told: (answered: Answered) => r
     }
     if (!exchange.cancelled && (await answered(clock, store, entry, until, exchange))) continue
     const again = isNobody(call.owner) ? `, with approval_id in _meta["${confirmationExtension}"]` : ''
-    throw required(call, 'it waits for approval', `Call it again once it is approved${again}`, { approval_id: idOf(key) })
+    throw required(call, 'the call is waiting for approval', `Repeat the call after it has been approved${again}`, {
+      approval_id: idOf(key),
+    })
   }
 }
 
@@ -131,48 +142,94 @@ export async function waiting(store: Store): Promise<readonly WaitingCall[]> {
   return found.sort((a, b) => a.askedAt - b.askedAt)
 }
 
-/** Answers a waiting call; false if nothing waits under this id. Throws if the call cannot be approved. */
-export async function answer(store: Store, id: string, yes: boolean, { clock, by, audit }: Answerer): Promise<boolean> {
-  const at = id.lastIndexOf('.')
-  const entry = at <= 0 || id.length > 200 ? undefined : await store.get(`${prefix}${id.slice(0, at)}/${id.slice(at + 1)}`)
+/** The arguments of a waiting call, however long; undefined if nothing waits under this id. */
+export async function argumentsOf(store: Store, id: string): Promise<Params | undefined> {
+  const key = keyOfId(id)
+  const entry = key === undefined ? undefined : await store.get(prefix + key)
   const record = entry === undefined ? undefined : readRecord(entry)
-  if (entry === undefined || record?.status !== 'waiting') return false
-  if (yes && record.arguments === undefined) throw unseen(record)
+  if (key === undefined || record?.status !== 'waiting') return undefined
+  return record.arguments ?? (await longArguments(store, key))
+}
+
+async function longArguments(store: Store, key: string): Promise<Params | undefined> {
+  const entry = await store.get(argumentsPrefix + key)
+  return entry === undefined ? undefined : (JSON.parse(entry.value) as Params)
+}
+
+/** Answers a waiting call; false if nothing waits under this id. Throws if the call cannot be approved. */
+export async function answer(store: Store, id: string, yes: boolean, { clock, by, reason, audit }: Answerer): Promise<boolean> {
+  const key = keyOfId(id)
+  const entry = key === undefined ? undefined : await store.get(prefix + key)
+  const record = entry === undefined ? undefined : readRecord(entry)
+  if (key === undefined || entry === undefined || record?.status !== 'waiting') return false
+  if (yes && record.arguments === undefined && (await store.get(argumentsPrefix + key)) === undefined) throw unseen(record)
   const outcome = yes ? 'approved' : 'refused'
-  const told: Kept = { ...record, status: outcome, answeredAt: clock.now(), ...(by !== undefined && { by }) }
-  const more = { ...record.about, by, approval: id }
-  const line = audit?.line({ event: 'confirmation_answered', owner: id.slice(0, at), target: record.tool, outcome, more })
+  const now = clock.now()
+  const told: StoredQuestion = { ...record, status: outcome, answeredAt: now, ...(by !== undefined && { by }) }
+  const more = { ...record.about, by, approval: id, reason }
+  const owner = id.slice(0, id.lastIndexOf('.'))
+  const line = audit?.line({ event: 'confirmation_answered', owner, target: record.tool, outcome, more })
   const ttl = yes ? approvalMs : queueMs
-  const answering = put(entry.key, JSON.stringify(told), { ifVersion: entry.version, ttl })
-  return (await store.commit(line === undefined ? [answering] : [answering, line])).ok
+  const ops = [
+    put(entry.key, JSON.stringify(told), { ifVersion: entry.version, ttl }),
+    remove(argumentsPrefix + key),
+    keepAnswerOp(id, { yes, at: now, ...(by !== undefined && { by }) }),
+  ]
+  return (await store.commit(line === undefined ? ops : [...ops, line])).ok
+}
+
+/** Who answered a call, and how; undefined if nobody did within the last hour. */
+export function answeredAs(store: Store, id: string): Promise<AnswerRecord | undefined> {
+  return id.length > longestId ? Promise.resolve(undefined) : findAnswer(store, id)
+}
+
+const longestId = 200
+
+/** The key of an entry without its prefix. */
+function keyOfId(id: string): string | undefined {
+  const at = id.lastIndexOf('.')
+  return at <= 0 || id.length > longestId ? undefined : `${id.slice(0, at)}/${id.slice(at + 1)}`
 }
 
 /** Arguments that nobody could read cannot be approved. */
-function unseen({ tool, length }: Kept): Error {
+function unseen({ tool, length }: StoredQuestion): Error {
   return problem(
     'PAYLOAD_TOO_LARGE',
-    `This call of ${clip(tool)} cannot be approved: its arguments have ${length} characters, and ${mostArguments} are kept to be shown`,
-    { suggestion: 'Refuse it, and have its caller do it in smaller parts', actor: 'operator', details: { length } },
+    `This call of ${clip(tool)} cannot be approved: its arguments (${length} characters) are no longer in the store`,
+    { suggestion: 'Refuse it. The caller can repeat the call', actor: 'operator', details: { length } },
+  )
+}
+
+/** A call that nobody could look at whole does not wait: it could only be refused. */
+function tooLong(tool: string, length: number): Error {
+  return problem(
+    'PAYLOAD_TOO_LARGE',
+    `This call of ${clip(tool)} needs approval, and its arguments have ${length} characters: at most ${mostArguments} can be shown to the operator`,
+    { suggestion: 'Split it into smaller calls', actor: 'caller', details: { length, most: mostArguments } },
   )
 }
 
 async function enqueue(call: ObligedCall, store: Store, key: string): Promise<void> {
   const { about, onWait } = call.facts
   const account = await accountOf(call.exchange)
-  const { length } = JSON.stringify(call.args)
+  const text = JSON.stringify(call.args)
+  const { length } = text
+  if (length > mostArguments) throw tooLong(call.tool, length)
+  const long = length > listedArguments
   const now = call.parts.clock.now()
-  const refusal = queueRefusal(await standing(store), account, about?.['client'], now)
+  const all = await standing(store)
+  const refusal = queueRefusal(all, account, about?.['client'], now) ?? (long ? longRefusal(all, account, now) : undefined)
   if (refusal !== undefined) throw refusal
   const { principal } = call.exchange.caller
   const subject = principal?.subject ?? principal?.id
-  const record: Kept = {
+  const record: StoredQuestion = {
     status: 'waiting',
     account,
     ...(isNobody(call.owner) && { binding: call.binding }),
     tool: call.tool,
     message: call.text,
     risk: call.risk,
-    ...(length <= mostArguments && { arguments: call.args }),
+    ...(!long && { arguments: call.args }),
     length,
     ...(subject !== undefined && { principal: subject }),
     // JSON.stringify omits undefined members.
@@ -181,7 +238,9 @@ async function enqueue(call: ObligedCall, store: Store, key: string): Promise<vo
     expires: now + queueMs,
   }
   // If another process was faster, the entry is for the same call.
-  const { ok } = await store.commit([put(key, JSON.stringify(record), { ifAbsent: true, ttl: queueMs })])
+  const entry = put(key, JSON.stringify(record), { ifAbsent: true, ttl: queueMs })
+  const beside = long ? [put(argumentsPrefix + key.slice(prefix.length), text, { ttl: queueMs })] : []
+  const { ok } = await store.commit([entry, ...beside])
   const { status: _, account: __, binding: ___, ...shown } = record
   if (ok) onWait?.({ ...shown, id: idOf(key) })
 }
@@ -192,7 +251,12 @@ async function standing(store: Store): Promise<readonly QueuedCall[]> {
   for (const entry of await store.scan(prefix, { limit: 1_000 })) {
     const record = readRecord(entry)
     if (record?.status === 'waiting')
-      found.push({ account: record.account ?? '', client: record.about?.['client'], expires: record.expires })
+      found.push({
+        account: record.account ?? '',
+        client: record.about?.['client'],
+        expires: record.expires,
+        long: record.length > listedArguments,
+      })
   }
   return found
 }
@@ -241,9 +305,9 @@ async function sooner(clock: Clock, change: Promise<unknown>, signal: AbortSigna
   }
 }
 
-function readRecord({ value }: Entry): Kept | undefined {
+function readRecord({ value }: Entry): StoredQuestion | undefined {
   const record: unknown = JSON.parse(value)
-  return isRecord(record) && typeof record['status'] === 'string' ? (record as unknown as Kept) : undefined
+  return isRecord(record) && typeof record['status'] === 'string' ? (record as unknown as StoredQuestion) : undefined
 }
 
 function idOf(key: string): string {
@@ -259,6 +323,18 @@ interface QueuedCall {
   readonly client: string | undefined
   /** Milliseconds since the epoch. */
   readonly expires: number
+  /** Its arguments lie beside the entry. */
+  readonly long?: boolean
+}
+
+/** Calls with long arguments in all; each account gets a share of them. */
+const mostLong = 64
+
+/** Why one more call with long arguments may not wait: they may fill the store. */
+function longRefusal(all: readonly QueuedCall[], account: string, now: number): Problem | undefined {
+  const long = all.filter(each => each.long)
+  const mine = long.filter(each => each.account === account)
+  return leftOf(mostLong, long.length, mine.length) === 0 ? full(' with long arguments', mine, now) : undefined
 }
 
 /** Limit per caller. */
@@ -283,8 +359,8 @@ export function queueRefusal(
 function full(whose: string, held: readonly QueuedCall[], now: number): Problem {
   const soonest = Math.min(...held.map(({ expires }) => expires))
   return quotaExhausted(
-    `calls${whose} that wait for approval (${held.length})`,
+    `the calls${whose} that wait for approval (${held.length})`,
     Number.isFinite(soonest) ? soonest - now : undefined,
-    'Wait until some of them are answered, or over: that takes 15 minutes at most',
+    'Wait until some of them are approved, refused or expired, which takes at most 15 minutes',
   )
 }

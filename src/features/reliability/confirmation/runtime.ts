@@ -2,6 +2,7 @@
  * Obtains a confirmation: from an earlier approval, from the token of an earlier refusal, or by asking now. Each is valid once, for
  * exactly this call. Loaded with the first call that needs it.
  */
+import type { AnswerRecord } from '../../../core/answers.ts'
 import { toMilliseconds } from '../../../core/clock.ts'
 import { approvalDigest } from '../../../core/digest.ts'
 import { denialProblem } from '../../../core/grant/grant.ts'
@@ -11,7 +12,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { declaredSettings } from '../../../engine/extensions.ts'
 import { isNobody } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Op } from '../../../stores/store.ts'
 import { type FailedResult, failureProblem, toolsPort } from '../../mcp/tools/messages.ts'
 import { problemPort } from '../problem/messages.ts'
@@ -29,7 +30,7 @@ import {
   spendingOf,
 } from './ask.ts'
 import { type ApprovedCalls, confirmationExtension, type Risk } from './messages.ts'
-import { type Answered, answer, byQueue, type WaitingCall, waiting } from './queue.ts'
+import { type Answered, answer, answeredAs, argumentsOf, byQueue, type WaitingCall, waiting } from './queue.ts'
 import type { ConfirmationParts, ConfirmFacts } from './server.ts'
 
 /** Audit entries for the confirmation of one call. */
@@ -101,7 +102,7 @@ async function agreed(
   }
   if (parts.toEveryone || declaredSettings(exchange.peer, confirmationExtension) !== undefined) return undefined
   if (facts.channel === 'either') return byOperator()
-  throw required(call, 'this client has no way to ask', 'Use a client that can ask its user (elicitation)')
+  throw required(call, 'this client cannot ask its user', 'Use a client that can ask its user (elicitation)')
 }
 
 /** Uses a grant: calls that were approved together, or a number of calls. Each use is counted. */
@@ -148,7 +149,11 @@ async function offerToken(call: ObligedCall): Promise<FailedResult> {
     risk_level: call.risk,
     confirmation_token: await parts.seal.seal({ ...purposeOf(call), expiresAt, data: null }),
   }
-  const problem = required(call, call.text, 'Ask the user, and call again with the token that came with this')
+  const problem = required(
+    call,
+    call.text,
+    'Ask the user. If the user agrees, repeat the call with the confirmation_token of this result',
+  )
   return {
     content: [{ type: 'text', text: `${problem.message}. ${problem.suggestion}` }],
     isError: true,
@@ -159,8 +164,11 @@ async function offerToken(call: ObligedCall): Promise<FailedResult> {
 
 /** What an approval page shows. */
 export interface PendingApproval {
+  /** The name of the tool. */
   readonly tool: string
+  /** The question, as a user reads it. */
   readonly message: string
+  /** The worst effect that the call can have. */
   readonly risk: Risk
 }
 
@@ -186,11 +194,12 @@ export class OutOfCallApprovals {
   }
 
   /**
-   * Approves a request by page or a waiting call. False if it is unknown, expired or already answered. `by`: who, for the audit log.
+   * Approves a request by page or a waiting call. False if it is unknown, expired or already answered. `by` and `reason`: who and why,
+   * for the audit log.
    */
-  async approve(id: string, by?: string): Promise<boolean> {
+  async approve(id: string, by?: string, reason?: string): Promise<boolean> {
     const found = await this.#open(id)
-    if (found === undefined) return this.#answered(id, true, by)
+    if (found === undefined) return this.#answer(id, true, by, reason)
     if (!(await (await spendingOf(this.#parts)).spend(found.handle))) return false
     const { owner, tool, binding: bound } = found.page
     await (await this.#parts.grants()).issue(owner, { ...fulfils(tool), bound: [bound], source: 'page' }, approvalMs)
@@ -202,20 +211,30 @@ export class OutOfCallApprovals {
     return waiting(await this.#parts.store())
   }
 
+  /** The arguments of a waiting call, however long; undefined if nothing waits under this id. */
+  async argumentsOf(id: string): Promise<Params | undefined> {
+    return argumentsOf(await this.#parts.store(), id)
+  }
+
+  /** Who answered a waiting call within the last hour, and how; undefined if nobody did. */
+  async answered(id: string): Promise<AnswerRecord | undefined> {
+    return answeredAs(await this.#parts.store(), id)
+  }
+
   /** Refuses a waiting call; false if there is none. */
-  refuse(id: string, by?: string): Promise<boolean> {
-    return this.#answered(id, false, by)
+  refuse(id: string, by?: string, reason?: string): Promise<boolean> {
+    return this.#answer(id, false, by, reason)
   }
 
   /** Records that the user has approved these calls of a tool. */
   async allow(owner: string, tool: string, approved: ApprovedCalls): Promise<void> {
     if (isNobody(owner))
-      throw problem('UNSUPPORTED', 'An approval of many calls needs somebody whose it is', {
-        suggestion: 'Serve it with authorization, or with sessions',
+      throw problem('UNSUPPORTED', 'Calls can be approved in advance only for a signed-in caller or a session', {
+        suggestion: 'The server must run with authorization or with sessions',
         actor: 'operator',
       })
     const definition = await this.#parts.port(toolsPort).catalog.digestOf(tool)
-    if (definition === undefined) throw new TypeError(`There is no tool "${tool}" to approve calls of`)
+    if (definition === undefined) throw new TypeError(`There is no tool "${tool}", so its calls cannot be approved`)
     const terms =
       'calls' in approved
         ? { bound: await Promise.all(approved.calls.map(args => approvalDigest(tool, args, definition))) }
@@ -231,10 +250,10 @@ export class OutOfCallApprovals {
     return { handle, page: handle.data as unknown as Page }
   }
 
-  async #answered(id: string, yes: boolean, by: string | undefined): Promise<boolean> {
+  async #answer(id: string, yes: boolean, by: string | undefined, reason: string | undefined): Promise<boolean> {
     const { store, audit, clock } = this.#parts
     const [opened, log] = await Promise.all([store(), audit()])
-    return answer(opened, id, yes, { clock, by, audit: log })
+    return answer(opened, id, yes, { clock, by, reason, audit: log })
   }
 }
 

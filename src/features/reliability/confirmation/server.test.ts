@@ -344,7 +344,7 @@ describe.each(eras)('what a tool says of itself at %s', revision => {
     const wire = await speak(server, revision)
     const tools = resultOf(await wire.ask('tools/list'))['tools'] as Frame[]
     expect(tools.map(tool => (tool['_meta'] as Frame | undefined)?.[confirmation])).toEqual([
-      { requires_confirmation: true, confirmation_message: 'Shall it be called?', risk_level: 'destructive' },
+      { requires_confirmation: true, confirmation_message: 'Allow this call?', risk_level: 'destructive' },
       { requires_confirmation: true, confirmation_message: 'B?', risk_level: 'reversible' },
       undefined,
     ])
@@ -387,6 +387,6 @@ it('what makes no sense is refused when the tool is made', () => {
   const make = (confirm: unknown) => () => server.tool('x', { confirm: confirm as true }, () => '')
   expect(make({ risk: 'huge' })).toThrow('risk is "huge"; give one of safe, reversible, destructive')
   expect(make({ channel: 'mail' })).toThrow("give 'url'")
-  expect(make({ channel: 'url' })).toThrow('belong together')
+  expect(make({ channel: 'url' })).toThrow("set channel: 'url' and url together")
   expect(make({ mesage: 'x' })).toThrow('has no option "mesage"')
 })

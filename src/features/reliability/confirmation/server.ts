@@ -30,7 +30,7 @@ interface ConfirmationServerOptions {
 /** What the feature adds to the server. */
 export interface ConfirmationApi {
   /** For your approval page (`channel: 'url'`), and for answering waiting calls (`queue`). */
-  readonly confirmations: Pick<OutOfCallApprovals, 'find' | 'approve' | 'waiting' | 'refuse'>
+  readonly confirmations: Pick<OutOfCallApprovals, 'find' | 'approve' | 'waiting' | 'argumentsOf' | 'answered' | 'refuse'>
 }
 
 /** What the feature adds to `ctx`. */
@@ -131,9 +131,11 @@ export const confirmationFeature = defineServerFeature<ConfirmationServerOptions
       server: {
         confirmations: {
           find: async id => (await approvals()).find(id),
-          approve: async (id, by) => (await approvals()).approve(id, by),
+          approve: async (id, by, reason) => (await approvals()).approve(id, by, reason),
           waiting: async () => (await approvals()).waiting(),
-          refuse: async (id, by) => (await approvals()).refuse(id, by),
+          argumentsOf: async id => (await approvals()).argumentsOf(id),
+          answered: async id => (await approvals()).answered(id),
+          refuse: async (id, by, reason) => (await approvals()).refuse(id, by, reason),
         },
       },
     }
@@ -148,7 +150,7 @@ function withPrice(facts: ConfirmToolOption, costs: string | undefined): Confirm
   const own = confirmFacts(facts)
   if (costs === undefined) return own
   const price = `It costs ${costs}.`
-  if (own === undefined) return { message: `${price} Shall it be called?`, risk: 'safe' }
+  if (own === undefined) return { message: `${price} Allow this call?`, risk: 'safe' }
   // If the price needs approval, every call does.
   const { when: _, ...always } = own
   return { ...always, message: `${confirmMessage(own)} ${price}` }
@@ -165,9 +167,13 @@ export interface ConfirmationParts
 interface PageRequest {
   /** Names the request; pass it to `server.confirmations`. */
   readonly id: string
+  /** The name of the tool. */
   readonly tool: string
+  /** The arguments of the call. */
   readonly arguments: Params
+  /** The question, as a user reads it. */
   readonly message: string
+  /** The worst effect that the call can have. */
   readonly risk: Risk
 }
 
@@ -185,26 +191,27 @@ export interface ConfirmFacts {
   readonly message?: string
   /** The worst effect of a call. Default `destructive`. */
   readonly risk?: Risk
-  /** A lower risk for these arguments, shown instead. The user is asked anyway. */
+  /** Returns a lower risk for these arguments, which is shown instead. The user is asked anyway. Default: `risk`. */
   readonly riskOf?: (args: Params) => Risk
   /**
-   * `url`: only your page can approve (needs `url`). `queue`: the operator approves by `server.confirmations`. `either`: the queue is
-   * used if the client cannot ask its user.
+   * Who answers instead of the user of the client. `url`: only your page can approve (needs `url`). `queue`: the operator
+   * approves by `server.confirmations`. `either`: the queue is used if the client cannot ask its user. Default: the user of the
+   * client.
    */
   readonly channel?: 'url' | 'queue' | 'either'
-  /** The address of the page for one approval: https, or http on this machine. */
+  /** Returns the address of your page for one approval: https, or http on this machine. Required with `channel: 'url'`. */
   readonly url?: (request: PageRequest) => string
   /** For `queue`: how long a call waits for the answer before it is refused. Default: not at all. */
   readonly wait?: Duration
-  /** Further facts for the operator and the audit log. */
+  /** Further facts for the operator and the audit log. Default: none. */
   readonly about?: Readonly<Record<string, string | undefined>>
-  /** Called when a call starts to wait. */
+  /** Called when a call starts to wait. Default: not called. */
   readonly onWait?: (call: WaitingCall) => void
 }
 
 /** The option of a tool. */
 export interface ConfirmToolOption {
-  /** Each call needs the user's confirmation. */
+  /** Whether each call needs a confirmation of the user, and how it is asked for. Default: no confirmation. */
   readonly confirm?: true | ConfirmFacts
 }
 
@@ -221,7 +228,7 @@ const confirmKinds: KindsOf<ConfirmFacts> = {
   about: 'object',
   onWait: 'function',
 }
-const asked = 'Shall it be called?'
+const asked = 'Allow this call?'
 const worst = 'destructive'
 
 /** The settings; undefined if no confirmation is needed. */
@@ -242,7 +249,7 @@ function checkConfirm(tool: string, { confirm }: ConfirmToolOption): void {
     )
   if (confirm.wait !== undefined) toMilliseconds(confirm.wait, `${where}: wait`)
   if ((confirm.channel === 'url') !== (confirm.url !== undefined))
-    throw new TypeError(`${where}: channel: 'url' and url belong together`)
+    throw new TypeError(`${where}: set channel: 'url' and url together, or neither`)
 }
 
 /** The settings for one call; undefined if it needs no confirmation. If `when` throws, confirmation is required. */

@@ -75,7 +75,7 @@ describe.each(places)('a task that needs a yes, at %s on %s', (revision, kind) =
     const wire = await speak(danger(kind), revision, asks)
     const [, result] = await answer(wire, await begin(wire), given)
     expect(result['isError']).toBe(true)
-    expect(JSON.stringify(result)).toContain('did not agree')
+    expect(JSON.stringify(result)).toContain('user declined')
     expect(ran).toEqual([])
   })
 

@@ -36,7 +36,7 @@ async function shop(revision: RevisionId, options: ConnectOptions = {}): Promise
   })
   server.tool('plain', {}, () => 'plain')
   const [near, far] = memoryPair()
-  server.door.accept(far)
+  server.acceptor.accept(far)
   const mcp = await connect(near, { revisions: [revision], ...options })
   open.push(server, mcp)
   return mcp
@@ -65,7 +65,7 @@ describe.each(eras)('a client that minds the cost at %s', revision => {
     const asked: string[] = []
     const mcp = await shop(revision, { onConfirm: ({ message }) => asked.push(message) === 1 })
     expect((await mcp.callTool('print')).text).toBe('print')
-    expect(asked).toEqual(['shop: print. It costs 40 credits. Shall it be called?'])
+    expect(asked).toEqual(['shop: print. It costs 40 credits. Allow this call?'])
     expect(await codeOf(mcp.callTool('print'))).toBe('CONFIRMATION_DECLINED')
     expect(ran).toEqual(['print'])
   })
@@ -93,7 +93,7 @@ describe.each(eras)('a client that minds the cost at %s', revision => {
     })
     const budget = await server.budgets.give({ units: 10 })
     const [near, far] = memoryPair()
-    server.door.accept(far)
+    server.acceptor.accept(far)
     const mcp = await connect(near, { revisions: [revision] })
     open.push(server, mcp)
     const out = await mcp.callTool('report')

@@ -36,21 +36,39 @@ import {
 export { type CallUsage, type OfferedCost, offeredCost } from './messages.ts'
 
 /** The limit of a call: units, or units and time. */
-type CallBudget = number | { readonly units?: number; readonly time?: Duration }
+type CallBudget =
+  | number
+  | {
+      /** The most units that the call may cost. Default: no limit. */
+      readonly units?: number
+      /** The longest time that the server may work on it. Default: no limit. */
+      readonly time?: Duration
+    }
 
 /** What the user is asked. */
 export interface CostQuestion {
   /** The full text: server, tool and cost. */
   readonly message: string
+  /** The name of the tool. */
   readonly tool: string
+  /** The arguments of the call. */
   readonly arguments: Params
   /** Undefined if unknown. */
   readonly units: number | undefined
+  /** The name of a unit. Undefined if the server states none. */
   readonly unitLabel: string | undefined
+  /** The cost category of the tool. Undefined if the server states none. */
   readonly category: CostCategory | undefined
 }
 
-type OnCost = (question: CostQuestion, context: { readonly signal: AbortSignal | undefined }) => Awaitable<boolean>
+/** Asks whether a call may be made at this cost. True: make it. */
+type OnCost = (
+  question: CostQuestion,
+  context: {
+    /** Aborted when the call is cancelled. */
+    readonly signal: AbortSignal | undefined
+  },
+) => Awaitable<boolean>
 
 /** One call, as the cost check needs it. */
 interface PricedCall {
@@ -76,7 +94,10 @@ export interface CostClientOptions {
 
 /** Options of a call. */
 export interface CostCallOptions {
-  /** The limit: units, and with `{ units, time }` the server's time. An unknown cost is not within any limit. */
+  /**
+   * The most that the call may cost: units, or `{ units, time }` with the server's time. If the cost is unknown, `onCost` is
+   * asked. Default: no limit.
+   */
   readonly budget?: CallBudget
 }
 
@@ -156,7 +177,7 @@ async function approve(call: PricedCall, onCost: OnCost | undefined, costLimit: 
     if (onCost === undefined) throw refusal
     const message = `${clip(server)}: ${costsText(call)}. Proceed?`
     if ((await onCost({ message, tool, arguments: args, units, unitLabel, category }, { signal })) !== true)
-      throw problem('CONFIRMATION_DECLINED', `The user did not agree to what this call of ${clip(tool)} costs: it was not made`)
+      throw problem('CONFIRMATION_DECLINED', `The user declined the cost of this call of ${clip(tool)}. It was not sent`)
   }
   // A user who agreed to an unknown cost has set no limit.
   const { max_units, ...rest } = bound
@@ -208,14 +229,14 @@ function refusalOf(call: PricedCall, budget: number | undefined, costLimit: numb
   const stops = call.bounded && category !== undefined && budget !== undefined && costLimit === undefined
   const unknown = units === undefined && !stops
   if (most !== Number.POSITIVE_INFINITY && (unknown || (units ?? 0) > most))
-    return problem('BUDGET_EXCEEDED', `${costsText(call)}, and at most ${most} are allowed`, {
-      suggestion: 'Allow more (budget, costLimit), or give connect the option onCost',
+    return problem('BUDGET_EXCEEDED', `${costsText(call)}, but at most ${most} are allowed`, {
+      suggestion: 'Raise the limit (budget, costLimit), or pass the option onCost to connect',
       details: { max_units: most, ...(units === undefined ? {} : { units }) },
       actor: 'user',
     })
   if (category !== 'requires_approval' || call.confirms) return undefined
-  return problem('CONFIRMATION_REQUIRED', `${costsText(call)}, and somebody has to agree to that`, {
-    suggestion: 'Give connect the option onCost',
+  return problem('CONFIRMATION_REQUIRED', `${costsText(call)}, which the user must approve`, {
+    suggestion: 'Pass the option onCost to connect',
     actor: 'operator',
   })
 }

@@ -7,7 +7,7 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Op } from '../../../stores/store.ts'
 
-/** `ctx.cost`: what a call costs. */
+/** The cost of a call: `ctx.cost`. */
 export interface CallCost {
   /** The expected cost; undefined if unknown. */
   readonly estimate: number | undefined
@@ -86,7 +86,9 @@ export interface OfferedCost {
   readonly category: CostCategory | undefined
   /** The estimated units of a call; 0 for a free tool. */
   readonly units: number | undefined
+  /** The name of a unit. Undefined if unknown. */
   readonly unitLabel: string | undefined
+  /** How long a call usually takes. Undefined if unknown. */
   readonly latency: Latency | undefined
 }
 
@@ -106,11 +108,21 @@ export function offeredCost(meta: unknown): OfferedCost {
 
 /** What a call has cost. */
 export interface CallUsage {
+  /** The units that were spent. */
   readonly units: number
+  /** The name of a unit. Undefined if unknown. */
   readonly unitLabel: string | undefined
+  /** How long the server worked on the call, in milliseconds. Undefined if unknown. */
   readonly durationMs: number | undefined
   /** The remaining quota, and when it is full again. */
-  readonly quota: { readonly remaining: number; readonly resetsAt: Date } | undefined
+  readonly quota:
+    | {
+        /** Calls or units that are left. */
+        readonly remaining: number
+        /** When the quota is full again. */
+        readonly resetsAt: Date
+      }
+    | undefined
 }
 
 /** Reads the usage in a result; undefined if the server does not report it. */

@@ -15,10 +15,11 @@ import { ratesPort } from '../../mcp/rates/messages.ts'
 import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { isKeyed } from '../idempotency/messages.ts'
 
+/** A rate limit. */
 interface Rate {
-  /** Sustained rate per second. */
+  /** The sustained rate per second. */
   readonly perSecond: number
-  /** The most at once. */
+  /** The most at once. Default: `perSecond`, at least 1. */
   readonly burst?: number
 }
 
@@ -28,9 +29,9 @@ export interface RateOptions {
   readonly calls?: Rate | false
   /** Completions of one caller. Default: 50 per second over the network, unlimited on stdio and in memory. */
   readonly completions?: Rate | false
-  /** Log messages sent to one caller. */
+  /** Log messages sent to one caller; more are dropped. Default: 200 per second, bursts of 1,000. */
   readonly log?: Rate | false
-  /** Progress notifications sent to one caller. */
+  /** Progress notifications sent to one caller; more are dropped. Default: 200 per second, bursts of 400. */
   readonly progress?: Rate | false
 }
 
@@ -69,7 +70,8 @@ export const ratesFeature = defineServerFeature<RatesServerOptions>({
     /** A repeated call may be answered from the journal without reaching the tool. */
     const mayRepeat = (exchange: Exchange): boolean =>
       isKeyed(exchange) || tools.facts(exchange.params['name'] as string)?.dedupe !== undefined
-    const takeOwn = (own: Buckets, exchange: Exchange): void => take(own, exchange, 'calls of this tool', 'its own rate', true)
+    const takeOwn = (own: Buckets, exchange: Exchange): void =>
+      take(own, exchange, 'calls of this tool', 'option rate of the tool', true)
     tools.extend({
       // Counts a call; throws if the limit is exceeded. `own` is a limit of the tool itself.
       admit: (exchange, own) => {
@@ -78,7 +80,7 @@ export const ratesFeature = defineServerFeature<RatesServerOptions>({
         const common = calls !== undefined && holds('calls', exchange) ? calls : undefined
         if (own !== undefined && (!mayRepeat(exchange) || (common !== undefined && own.perSecond > common.perSecond)))
           return takeOwn(own, exchange)
-        if (common !== undefined) take(common, exchange, 'tool calls', 'rates.calls', told)
+        if (common !== undefined) take(common, exchange, 'tool calls', 'limits.rates.calls', told)
         if (own !== undefined) exchange.set(owing, own)
       },
     })
@@ -105,7 +107,7 @@ export const ratesFeature = defineServerFeature<RatesServerOptions>({
         callsLeft: exchange => (holds('calls', exchange) ? calls?.left(countingKey(exchange.caller)) : undefined),
         completion: exchange => {
           if (completions !== undefined && holds('completions', exchange))
-            take(completions, exchange, 'completions', 'rates.completions')
+            take(completions, exchange, 'completions', 'limits.rates.completions')
         },
         log: exchange => log === undefined || log.take(readerOf(exchange)) === 0,
         progress: exchange => progress === undefined || progress.take(readerOf(exchange)) === 0,
@@ -121,7 +123,7 @@ function checkRates(rates: RateOptions): void {
   if (!isRecord(rates)) throw new TypeError('limits.rates must be an object, or false for none')
   for (const [name, rate] of Object.entries(rates)) {
     if (!Object.hasOwn(defaultRates, name))
-      throw new TypeError(`limits.rates has no "${clip(name)}". There are ${Object.keys(defaultRates).join(', ')}`)
+      throw new TypeError(`limits.rates has no rate "${clip(name)}". The rates are ${Object.keys(defaultRates).join(', ')}`)
     if (rate === undefined || rate === false) continue
     if (!isRecord(rate)) throw new TypeError(`limits.rates.${name} must be { perSecond, burst }, or false for none`)
     checkOptions(`limits.rates.${name}`, rate, { perSecond: 'number', burst: 'number' })
@@ -143,7 +145,7 @@ function take(buckets: Buckets, exchange: Exchange, what: string, limit: string,
   if ((told || wait > 0) && exchange.caller.carrier === 'http') tell(buckets, exchange)
   if (wait > 0) {
     tellWait(exchange, wait)
-    const message = `Too many ${what}: the limit is ${buckets.perSecond} a second (${limit}); wait ${wait} ms and try again`
+    const message = `Too many ${what}. The limit is ${buckets.perSecond} per second (${limit}). Retry in ${wait} ms`
     throw new McpError('rate-limited', message, { data: { limit: what, retryAfterMs: wait } })
   }
 }

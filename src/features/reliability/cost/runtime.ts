@@ -164,15 +164,16 @@ function spentOn({ added, estimate = 0 }: CostMeter, result: FailedResult | unde
 function estimateOf({ cost }: CostToolOption, args: Params): number | undefined {
   if (cost === undefined) return undefined
   const units = cost.unitsFor === undefined ? cost.estimatedUnits : cost.unitsFor(args)
-  if (units !== undefined && !isCount(units)) throw new TypeError(`unitsFor gave ${units}: give a finite number of at least 0`)
+  if (units !== undefined && !isCount(units))
+    throw new TypeError(`unitsFor returned ${units}. It must return a finite number of at least 0`)
   return units ?? (cost.category === 'free' ? 0 : undefined)
 }
 
 function checkBudget(tool: string, { cost }: CostToolOption, before: number, estimate: number | undefined, most: number): void {
   if (cost === undefined || before + (estimate ?? 0) > most) {
-    const takes = cost === undefined ? 'costs nobody knows how much' : `costs ${before + (estimate ?? 0)} units`
-    throw problem('BUDGET_EXCEEDED', `A call of ${clip(tool)} ${takes}, and at most ${most} are allowed`, {
-      suggestion: 'Allow more, or call a tool that costs less',
+    const takes = cost === undefined ? 'has an unknown cost' : `costs ${before + (estimate ?? 0)} units`
+    throw problem('BUDGET_EXCEEDED', `A call of ${clip(tool)} ${takes}, but at most ${most} units are allowed`, {
+      suggestion: 'Raise max_units, or call a tool that costs less',
       details: { max_units: most, ...(estimate === undefined ? {} : { units: before + estimate }) },
       actor: 'user',
     })
@@ -238,11 +239,11 @@ export class CostMeter implements CallCost {
   }
 
   add(units: number): void {
-    if (!isCount(units)) throw new TypeError(`${units} is no number of units: give a finite number of at least 0`)
+    if (!isCount(units)) throw new TypeError(`${units} is not a valid number of units. Give a finite number of at least 0`)
     this.added = (this.added ?? 0) + units
     if (this.most !== undefined && this.spent > this.most)
-      throw problem('BUDGET_EXCEEDED', `${this.spent} units were spent, and the caller allows ${this.most}`, {
-        suggestion: 'Do less in one call, or allow more',
+      throw problem('BUDGET_EXCEEDED', `The call has spent ${this.spent} units, but the caller allows only ${this.most}`, {
+        suggestion: 'Do less in one call, or raise max_units',
         details: { units: this.spent, max_units: this.most },
         actor: 'user',
       })

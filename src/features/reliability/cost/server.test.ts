@@ -344,7 +344,7 @@ describe('what an author says of costs', () => {
   it('is needed before anything can be counted', async () => {
     const free = createServer({ name: 's', version: '1.0.0', log: 'silent' })
     free.tool('x', {}, (_, ctx) => {
-      expect(() => ctx.cost).toThrow('give the tool the option cost')
+      expect(() => ctx.cost).toThrow('Give the tool the option cost')
       return 'fine'
     })
     expect(textOf(await (await speak(free, '2026-07-28')).ask('tools/call', { name: 'x' }))).toBe('fine')

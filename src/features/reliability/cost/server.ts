@@ -6,7 +6,7 @@
 import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Budgets } from '../../../core/grant/budgets.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
-import type { Quota } from '../../../core/grant/quota.ts'
+import type { Quota, QuotaStatus } from '../../../core/grant/quota.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import { compensation, type Exchange, field } from '../../../engine/exchange.ts'
@@ -33,22 +33,23 @@ import type { CostMeter } from './runtime.ts'
 
 /** Settings for all tools with a cost. */
 export interface CostOptions {
-  /** The name of a unit: `credits`, `cents`, … */
+  /** The name of a unit: `credits`, `cents`, … Default: none is stated. */
   readonly unitLabel?: string
-  /** The quota of each caller over all tools. */
+  /** The quota of each caller over all tools. Default: none. */
   readonly quota?: QuotaFacts
-  /** Further quotas for some callers. Called for every counted call, so keep it fast. */
+  /** Returns further quotas for a caller. Called for every counted call, so keep it fast. Default: none. */
   readonly quotasFor?: (caller: Caller) => readonly SharedQuota[]
 }
 
 /** A quota shared by all callers that are given the same name. */
 export interface SharedQuota extends QuotaFacts {
+  /** The name of the quota. Callers with the same name share it. */
   readonly name: string
 }
 
 /** The options of `createServer` that this feature reads. */
 export interface CostServerOptions {
-  /** Settings for all tools with a `cost`. */
+  /** Quotas and unit of all tools with a `cost`. Default: none. */
   readonly cost?: CostOptions
 }
 
@@ -144,7 +145,7 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
           const meter = exchange.get(costMeter)
           if (meter !== undefined) return meter
           const tool = clip(String(exchange.params['name'] ?? exchange.route.name))
-          throw new TypeError(`${tool} has no cost to be counted: give the tool the option cost, such as { category: 'metered' }`)
+          throw new TypeError(`${tool} has no cost to count. Give the tool the option cost, such as { category: 'metered' }`)
         },
         price: ({ cost: said }: CostToolOption) =>
           said?.category === 'requires_approval' ? unitsText(said.estimatedUnits, said.unitLabel ?? unitLabel) : undefined,
@@ -186,7 +187,7 @@ export interface CostFacts {
   readonly category: CostCategory
   /** The expected cost of a call. Absent: unknown, unless the tool is free. */
   readonly estimatedUnits?: number
-  /** The expected cost for these arguments; takes precedence. */
+  /** Returns the expected cost for these arguments. Default: `estimatedUnits`. */
   readonly unitsFor?: (args: Params) => number
   /** The name of a unit. Default: the server's. */
   readonly unitLabel?: string
@@ -196,18 +197,21 @@ export interface CostFacts {
 
 /** A number of calls or units per caller and period. */
 interface QuotaFacts {
+  /** The most calls per period, up to 1,000,000,000. Give either `calls` or `units`. */
   readonly calls?: number
+  /** The most units per period, up to 1,000,000,000. Give either `calls` or `units`. */
   readonly units?: number
+  /** The length of the period, at least 1 s. */
   readonly per: Duration
 }
 
 /** The options of a tool. */
 export interface CostToolOption {
-  /** What a call costs. */
+  /** What a call costs. Default: nothing is stated. */
   readonly cost?: CostFacts
-  /** How long it takes; clients choose their timeout accordingly. */
+  /** How long a call usually takes; clients choose their timeout by it. Default: nothing is stated. */
   readonly latency?: Latency
-  /** The quota of each caller. */
+  /** The quota of each caller for this tool. Default: none. */
   readonly quota?: QuotaFacts
 }
 
@@ -236,7 +240,7 @@ function checkCost(where: string, cost: CostFacts): void {
   if (estimatedUnits !== undefined && !isCount(estimatedUnits))
     throw new TypeError(`${where}: estimatedUnits is ${estimatedUnits}; give a finite number of at least 0`)
   if (category === 'free' && ((estimatedUnits ?? 0) > 0 || unitsFor !== undefined))
-    throw new TypeError(`${where}: what is free costs no units; make it 'metered'`)
+    throw new TypeError(`${where}: a free tool cannot cost units. Use the category 'metered'`)
 }
 
 /** Converts a quota to the form that is counted. Throws if it is invalid. */
@@ -245,11 +249,11 @@ export function costQuota(name: string, quota: QuotaFacts, where: string): Quota
   const { calls, units, per } = quota
   const most = calls ?? units
   if ((calls === undefined) === (units === undefined) || most === undefined)
-    throw new TypeError(`${where}: give either calls or units`)
+    throw new TypeError(`${where}: give exactly one of calls and units`)
   if (!(Number.isFinite(most) && most > 0 && most <= 1e9))
-    throw new TypeError(`${where} is ${most}: give a number above 0, up to a thousand million`)
+    throw new TypeError(`${where} is ${most}: give a number above 0, up to 1,000,000,000`)
   const periodMs = toMilliseconds(per, `${where}: per`)
-  if (!(periodMs >= 1000)) throw new TypeError(`${where}: per is at least a second`)
+  if (!(periodMs >= 1000)) throw new TypeError(`${where}: per must be at least one second`)
   return { name, counts: calls === undefined ? 'units' : 'calls', most, periodMs }
 }
 
@@ -267,8 +271,9 @@ function pricedMeta({ cost, latency }: CostToolOption, unitLabel?: string): Para
 
 /** A budget in units. */
 interface BudgetTerms {
+  /** The units that may be spent, above 0. */
   readonly units: number
-  /** Default and maximum: a day. */
+  /** How long the budget lasts, at most a day. Default: a day. */
   readonly ttl?: Duration
   /** The tools it applies to: a name, or a pattern such as `report_*`. Default all. */
   readonly tools?: string
@@ -276,6 +281,8 @@ interface BudgetTerms {
 
 /** Manages budgets. A caller with a budget cannot spend more; an exhausted or expired budget refuses calls that cost something. */
 interface BudgetsControl {
+  /** What is left of a quota that several callers share, in its current window. */
+  shared(quota: SharedQuota): Promise<Pick<QuotaStatus, 'remaining' | 'resetsAt'>>
   /** Gives a budget to a principal, or without one to the local user (stdio, in memory). Returns its id. */
   give(terms: BudgetTerms, principal?: string): Promise<string>
   /** Units that are neither spent nor reserved; undefined if the budget is unknown or expired. */
@@ -293,6 +300,7 @@ function budgetsControl(grants: () => Promise<Grants>, budgets: () => Promise<Bu
       const grant = await (await grants()).issue(await ownerNamed(principal), terms, toMilliseconds(ttl, 'ttl'))
       return grant.id
     },
+    shared: async quota => (await budgets()).quotaLeft('', sharedQuota(quota)),
     left: async (budget, principal) => (await budgets()).left(await ownerNamed(principal), budget),
     revoke: async (budget, principal) => (await grants()).revoke(await ownerNamed(principal), budget),
   }

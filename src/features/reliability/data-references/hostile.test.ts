@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto'
 import { createServer as createHttpServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
+import { until } from '../../../../test/until.ts'
 import { dataReference } from '../../../client/index.ts'
 import { createServer, type DataReference, type ServerOptions } from '../../../server/index.ts'
 import { connectInMemory, fakeClock } from '../../../testing/index.ts'
@@ -45,13 +46,10 @@ async function importer(origin: string, revision: (typeof eras)[number]) {
       over = true
     })
     // It waits before each new attempt.
-    await vi.waitFor(
-      () => {
-        clock.advance(1_000)
-        expect(over).toBe(true)
-      },
-      { timeout: 10_000, interval: 5 },
-    )
+    await until(() => {
+      clock.advance(1_000)
+      expect(over).toBe(true)
+    })
     return calling
   }
   return { take, taken }

@@ -102,7 +102,7 @@ export class Importer {
     } catch (error) {
       if (!(error instanceof Problem && error.code === 'CHECKSUM_MISMATCH')) {
         await attempt.leave()
-        throw error instanceof StoreError && error.kind === 'full' ? noRoom(reference.size, error) : error
+        throw error instanceof StoreError && error.kind === 'full' ? noCapacity(reference.size, error) : error
       }
     }
     await attempt.discard()
@@ -118,7 +118,7 @@ export class Importer {
       [Symbol.asyncDispose]: release,
       open: async range => {
         const found = await this.#parts.blobs.get(digest, range)
-        if (found === undefined) throw problem('RESOURCE_NOT_FOUND', 'The imported content was let go already')
+        if (found === undefined) throw problem('RESOURCE_NOT_FOUND', 'The imported content has already been released')
         return found.stream
       },
     }
@@ -129,22 +129,26 @@ export class Importer {
     const url = new URL(uri)
     const { from = [] } = this.#parts.settings
     if (from.some(each => URL.canParse(each) && new URL(each).origin === url.origin && url.origin !== 'null')) return url
-    throw problem('PERMISSION_DENIED', `Nothing is imported from ${clip(url.origin === 'null' ? url.protocol : url.origin)}`, {
-      suggestion: 'The operator of this server can name its origin in references.from',
-      actor: 'operator',
-    })
+    throw problem(
+      'PERMISSION_DENIED',
+      `This server does not import from ${clip(url.origin === 'null' ? url.protocol : url.origin)}`,
+      {
+        suggestion: 'The operator of this server can add the origin to references.from',
+        actor: 'operator',
+      },
+    )
   }
 }
 
 function tooLarge(size: number, most: number): Error {
-  return problem('PAYLOAD_TOO_LARGE', `The content has ${size} bytes; at most ${most} are taken here`, {
-    suggestion: 'Ask for a smaller part, or let the operator raise references.maxBytes or give a folder for references.blobs',
+  return problem('PAYLOAD_TOO_LARGE', `The content has ${size} bytes. The limit is ${most} bytes`, {
+    suggestion: 'Request a smaller part. The operator can raise references.maxBytes or set a folder in references.blobs',
   })
 }
 
-function noRoom(size: number, cause: StoreError): Error {
-  return problem('PAYLOAD_TOO_LARGE', `There is no room for the ${size} bytes of the content. ${clip(cause.message)}`, {
-    suggestion: 'Let the operator give a folder for references.blobs, or more room',
+function noCapacity(size: number, cause: StoreError): Error {
+  return problem('PAYLOAD_TOO_LARGE', `The ${size} bytes of the content could not be stored. ${clip(cause.message)}`, {
+    suggestion: 'The operator can set a folder in references.blobs, or provide more space',
     actor: 'operator',
     cause,
   })
@@ -201,8 +205,8 @@ class Attempts {
     const draft = await blobs.drafts.begin(half)
     if (half?.before !== undefined) await blobs.drafts.discard(half.before)
     const record = halfRecord(this.#parts, key, entry, half, draft, account)
-    const kept = (entry !== undefined || (await this.#fits(account, 1))) && (await record.write(draft.size, whole))
-    return this.#attempt(draft, kept ? record : undefined, half, whole, account)
+    const stored = (entry !== undefined || (await this.#fits(account, 1))) && (await record.write(draft.size, whole))
+    return this.#attempt(draft, stored ? record : undefined, half, whole, account)
   }
 
   /** Removes expired records; returns whether others remain. */
@@ -239,7 +243,7 @@ class Attempts {
       whole,
       /** Adds fetched data; returns digest and size. */
       append: (stream: ReadableStream<Uint8Array>, bytes: number): Promise<Blob> =>
-        draft.append(stream, { bytes, owned: true, ...(record && { kept: record.keep }) }),
+        draft.append(stream, { bytes, owned: true, ...(record && { onStored: record.keep }) }),
       /** Stores the ETag that the exporter sent. */
       saw: (etag: string): void => record?.saw(etag),
       /** Makes the content available in the blob store. */
@@ -252,7 +256,7 @@ class Attempts {
       /** Interrupted: keeps the data for the next attempt, within the limits. */
       leave: async (): Promise<void> => {
         this.#live.delete(draft.id)
-        if (record?.isKept() !== true || !(await this.#fits(account, 0))) await discard()
+        if (record?.isCurrent() !== true || !(await this.#fits(account, 0))) await discard()
       },
       discard,
       /** Published and used; removes the record. */
@@ -288,16 +292,16 @@ function halfRecord(
   const before = half?.id
   let version = entry?.version
   let etag = draft.size === 0 ? undefined : half?.etag
-  let kept = true
+  let stored = true
   /** Writes the record; false if another attempt has taken over. */
   const write = async (size: number, whole = false): Promise<boolean> => {
-    if (!kept) return false
+    if (!stored) return false
     const optional = given({ etag, whole: whole || undefined, before })
     const record: Half = { id: draft.id, size, account, ...optional, until: clock.now() + keepMs }
     const condition = version === undefined ? { ifAbsent: true } : { ifVersion: version }
     const done = await store.commit([put(key, JSON.stringify(record), condition)])
     version = done.ok ? done.results[0]?.version : undefined
-    kept = done.ok
+    stored = done.ok
     ledger.look()
     return done.ok
   }
@@ -306,7 +310,7 @@ function halfRecord(
     before,
     write,
     /** Whether the next attempt will find the record. */
-    isKept: (): boolean => kept,
+    isCurrent: (): boolean => stored,
     saw: (found: string): void => {
       etag = found
     },
@@ -315,8 +319,8 @@ function halfRecord(
       await write(size).catch(error => trace('import-not-kept', error))
     },
     remove: async (): Promise<void> => {
-      if (!kept || version === undefined) return
-      kept = false
+      if (!stored || version === undefined) return
+      stored = false
       await store.commit([remove(key, version)])
     },
   }

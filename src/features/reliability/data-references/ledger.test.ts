@@ -1,4 +1,5 @@
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
+import { until } from '../../../../test/until.ts'
 import { memoryBlobs, memoryStore } from '../../../stores/index.ts'
 import { fakeClock } from '../../../testing/index.ts'
 import { Ledger } from './ledger.ts'
@@ -26,9 +27,9 @@ it('a content goes when the last reference to it is over, and not before', async
   expect(await keep('long', 'same', 200_000)).toBe(digest)
   const other = await keep('other', 'another', 1_000)
   clock.advance(60_000)
-  await vi.waitFor(async () => expect(await has(other)).toBe(false))
+  await until(async () => expect(await has(other)).toBe(false))
   expect([await ledger.find('short'), (await ledger.find('long'))?.id, await has(digest)]).toEqual([undefined, 'long', true])
-  await vi.waitFor(async () => {
+  await until(async () => {
     clock.advance(60_000)
     expect(await has(digest)).toBe(false)
   })

@@ -11,7 +11,7 @@ import type { Blobs } from '../../../stores/blobs.ts'
 import { add, check, type Entry, type Op, put, remove, type Store } from '../../../stores/store.ts'
 
 /** The record of a reference. */
-export interface KeptContent {
+export interface StoredContent {
   readonly id: string
   readonly digest: string
   readonly size: number
@@ -65,19 +65,21 @@ export class Ledger {
   }
 
   /** The reference; undefined if it is unknown or expired. */
-  async find(id: string): Promise<KeptContent | undefined> {
-    const entry = await this.#parts.store.get(keptKey(id))
+  async find(id: string): Promise<StoredContent | undefined> {
+    const entry = await this.#parts.store.get(contentKey(id))
     if (entry === undefined) return undefined
-    const kept: unknown = JSON.parse(entry.value)
-    return isRecord(kept) && Number(kept['expires']) > this.#parts.clock.now() ? (kept as unknown as KeptContent) : undefined
+    const stored: unknown = JSON.parse(entry.value)
+    return isRecord(stored) && Number(stored['expires']) > this.#parts.clock.now()
+      ? (stored as unknown as StoredContent)
+      : undefined
   }
 
   /** Records a reference, and publishes its content. */
-  async add(kept: KeptContent, publish: Publish): Promise<void> {
-    const ttl = Math.max(1, kept.expires - this.#parts.clock.now())
+  async add(stored: StoredContent, publish: Publish): Promise<void> {
+    const ttl = Math.max(1, stored.expires - this.#parts.clock.now())
     // A step of a transaction may have been rolled back while it ran.
-    const own = [check(undoneKey(kept.id), undefined), put(keptKey(kept.id), JSON.stringify(kept), { ttl })]
-    await this.#hold(kept, own, publish)
+    const own = [check(undoneKey(stored.id), undefined), put(contentKey(stored.id), JSON.stringify(stored), { ttl })]
+    await this.#hold(stored, own, publish)
   }
 
   /** Keeps content without a reference for some time; returns the function that releases it. */
@@ -96,21 +98,21 @@ export class Ledger {
     )
     const left = leftOf(mostBytes, allBytes, myBytes)
     if (leftOf(most, all, mine) > 0 && left > 0) return left
-    throw this.full(mine, myBytes, await this.#soonest(account))
+    throw this.full(`you hold ${mine} with ${myBytes} bytes`, await this.#soonest(account))
   }
 
   /** The problem for an exhausted quota. */
-  full(records: number, length: number, waitMs?: number): Problem {
+  full(detail: string, waitMs?: number): Problem {
     return quotaExhausted(
-      `contents given by reference (${records} of ${length} bytes)`,
+      `the stored references (${detail})`,
       waitMs,
-      'Wait until some of yours have expired; the operator can raise references.most and references.totalBytes',
+      'Wait until some of your references have expired. The operator can raise references.most and references.totalBytes',
     )
   }
 
   /** Store operations that revoke a reference, or prevent its creation. */
   undoing(id: string, ttl: number): readonly Op[] {
-    return [put(undoneKey(id), '', { ttl }), remove(keptKey(id))]
+    return [put(undoneKey(id), '', { ttl }), remove(contentKey(id))]
   }
 
   /** Schedules a cleanup. */
@@ -151,7 +153,7 @@ export class Ledger {
   async #hold(held: Held, own: readonly Op[], publish: Publish): Promise<void> {
     const { store, most } = this.#parts
     const { digest, id, size, expires } = held
-    if (size > (await this.left(held.account))) throw this.full(0, size, await this.#soonest(held.account))
+    if (size > (await this.left(held.account))) throw this.full(`this one needs ${size} bytes`, await this.#soonest(held.account))
     const ops = [
       ...own,
       put(ofPrefix(digest) + id, ''),
@@ -159,9 +161,13 @@ export class Ledger {
       ...counting(held, 1, { max: most }),
     ]
     if (!(await store.commit(ops)).ok)
-      throw problem('SERVER_UNAVAILABLE', `The reference could not be kept: there are ${most}, or its transaction is over`, {
-        suggestion: 'Try again when some have expired',
-      })
+      throw problem(
+        'SERVER_UNAVAILABLE',
+        `The reference could not be stored: there are already ${most} references (the limit, references.most), or its transaction has ended`,
+        {
+          suggestion: 'Retry after some references have expired',
+        },
+      )
     this.look()
     await publish()
     await this.#undropped(digest)
@@ -176,7 +182,7 @@ export class Ledger {
     const found = await blobs.get(digest, { end: 0 })
     await found?.stream.cancel()
     if (found === undefined)
-      throw problem('SERVER_UNAVAILABLE', 'The same content was being removed at this moment', { suggestion: 'Try again' })
+      throw problem('SERVER_UNAVAILABLE', 'The same content is just being removed', { suggestion: 'Retry' })
   }
 
   /** Removes expired entries; returns whether anything remains. */
@@ -208,7 +214,7 @@ export class Ledger {
     const ops = [
       remove(key, entry.version),
       remove(ofPrefix(digest) + id),
-      remove(keptKey(id)),
+      remove(contentKey(id)),
       ...(account === undefined ? [add(count, -1)] : counting({ size: Number(size), account }, -1)),
     ]
     // Another process may be doing the same.
@@ -228,7 +234,7 @@ export class Ledger {
 }
 
 /** Content that is needed until a point in time. */
-type Held = Pick<KeptContent, 'id' | 'digest' | 'size' | 'account' | 'expires'>
+type Held = Pick<StoredContent, 'id' | 'digest' | 'size' | 'account' | 'expires'>
 
 /** What is stored with the entry, to decrement the counters later. */
 function noteOf({ digest, size, account }: Held): string {
@@ -249,7 +255,7 @@ function numberOf(entry: Entry | undefined): number {
 }
 
 const padded = (ms: number): string => String(Math.ceil(ms)).padStart(16, '0')
-const keptKey = (id: string): string => `reference/${id}`
+const contentKey = (id: string): string => `reference/${id}`
 const undoneKey = (id: string): string => `reference-undone/${id}`
 const dropKey = (digest: string): string => `reference-drop/${digest}`
 const ofPrefix = (digest: string): string => `reference-of/${digest}/`

@@ -1,6 +1,7 @@
 /** Data references on the wire: a resource link whose `_meta` says where the content can be fetched and how to verify it. */
 import { type Artifact, isMime } from '../../../core/artifact.ts'
 import { problem } from '../../../core/problem.ts'
+import type { JsonSchema } from '../../../core/schema/index.ts'
 import { NS, officialIds, request } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
@@ -13,21 +14,29 @@ export const referencesExtension = `${NS}/data-references`
 /** The URI scheme of links to references. */
 export const referenceScheme = 'ref:'
 
+/** A checksum of the content. */
 interface WireChecksum {
+  /** The hash function. */
   readonly algorithm: 'sha256' | 'md5'
-  /** Hexadecimal. */
+  /** The checksum, in hexadecimal digits. */
   readonly value: string
 }
 
 /** A reference: in the `_meta` of a link, or as the argument of an importing tool. */
 export interface DataReference {
+  /** The id of the reference at its server. */
   readonly ref_id: string
+  /** The name of the server that holds the content. */
   readonly origin_server: string
+  /** The media type of the content. */
   readonly mime_type: string
+  /** The size of the content in bytes, if known. */
   readonly size_bytes?: number
+  /** When the reference becomes invalid, ISO 8601. */
   readonly expires_at?: string
-  /** A signed URL: whoever has it can read the content, so keep it out of prompts and logs. */
+  /** A signed URL. Everybody who has it can read the content, so keep it out of prompts and logs. */
   readonly access_url?: string
+  /** One or several checksums of the content. */
   readonly checksum?: WireChecksum | readonly WireChecksum[]
 }
 
@@ -55,9 +64,9 @@ export interface WireImport {
 }
 
 /** The JSON Schema of a reference as a tool argument. */
-export const dataReferenceSchema = {
+export const dataReferenceSchema: JsonSchema = {
   type: 'object',
-  description: 'A data reference, as another server has returned it',
+  description: 'A data reference, exactly as another server has returned it',
   required: ['ref_id', 'origin_server', 'mime_type', 'size_bytes', 'access_url', 'checksum'],
   properties: {
     ref_id: { type: 'string' },
@@ -68,10 +77,10 @@ export const dataReferenceSchema = {
     access_url: { type: 'string' },
     checksum: { anyOf: [{ type: 'object' }, { type: 'array', items: { type: 'object' }, maxItems: 4 }] },
   },
-} as const
+}
 
 /**
- * The reference that a content block carries, for handing it on to another server; undefined where it carries none.
+ * Returns the reference that a content block carries, for passing it to another server. Undefined if it carries none.
  * @example const reference = content.map(dataReference).find(Boolean)
  */
 export function dataReference(block: unknown): DataReference | undefined {
@@ -103,11 +112,11 @@ export function wireReference({ id, origin, mime, size, digest, uri, expires }: 
 /** Reads a reference, or a block that carries one. Throws if it could not be verified after fetching. */
 export function readReference(given: unknown): Fetchable {
   const wire = dataReference(given)
-  if (wire === undefined) throw unfit('It is none: give the whole object, as the server has returned it')
+  if (wire === undefined) throw unfit('Pass the whole object, as the server has returned it')
   const { ref_id: id, origin_server: origin, mime_type: mime, size_bytes: size, access_url: url, expires_at } = wire
-  if (typeof mime !== 'string' || !isMime(mime)) throw unfit('Its mime_type is no media type')
-  if (!(Number.isSafeInteger(size) && (size as number) >= 0)) throw unfit('Its size_bytes is missing')
-  if (url !== undefined && !(typeof url === 'string' && URL.canParse(url))) throw unfit('Its access_url is no URL')
+  if (typeof mime !== 'string' || !isMime(mime)) throw unfit('Its mime_type is not a media type')
+  if (!(Number.isSafeInteger(size) && (size as number) >= 0)) throw unfit('Its size_bytes is missing or not a whole number')
+  if (url !== undefined && !(typeof url === 'string' && URL.canParse(url))) throw unfit('Its access_url is not a URL')
   const expires = typeof expires_at === 'string' ? Date.parse(expires_at) : Number.NaN
   const until = Number.isFinite(expires) ? { expires } : {}
   const uri = url ?? `${referenceScheme}${id}`
@@ -120,11 +129,11 @@ function digestIn(checksum: unknown): string {
   for (const each of all)
     if (isRecord(each) && each['algorithm'] === 'sha256' && /^[0-9a-f]{64}$/i.test(String(each['value'])))
       return `sha256:${String(each['value']).toLowerCase()}`
-  throw unfit('It has no checksum by sha256, without which its content cannot be checked')
+  throw unfit('It has no sha256 checksum, which is needed to verify the content')
 }
 
 function unfit(why: string): Error {
-  return problem('INVALID_INPUT', `This data reference cannot be used. ${clip(why, 120)}`, {
-    suggestion: 'Ask the server that made it for a new one, and pass it on unchanged',
+  return problem('INVALID_INPUT', `The data reference is not valid. ${clip(why, 120)}`, {
+    suggestion: 'Ask the server that created it for a new one, and pass it on unchanged',
   })
 }

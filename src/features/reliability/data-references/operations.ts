@@ -70,7 +70,7 @@ export class BackgroundImports {
     const entry = await store.get(operationKey(owner, id))
     const found = entry === undefined ? undefined : readOperation(entry)
     if (entry === undefined || found === undefined)
-      throw problem('RESOURCE_NOT_FOUND', 'There is no such import of yours, or no longer', {
+      throw problem('RESOURCE_NOT_FOUND', 'You have no such import, or it has expired', {
         suggestion: 'Import the reference again',
       })
     const { result, wish, runner } = found

@@ -144,7 +144,7 @@ describe.each(eras)('at %s', era => {
     const late = await fetch(one.access_url)
     expect(late.status).toBe(403)
     bodies.add(await late.text())
-    expect([...bodies]).toEqual(['This address is not valid, or no longer'])
+    expect([...bodies]).toEqual(['This address is not valid or has expired'])
     expect((await fetch(two.access_url)).status).toBe(200)
   })
 

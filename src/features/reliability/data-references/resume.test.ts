@@ -1,9 +1,10 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { type Source, sourceOf } from '../../../../test/reliability/reference-source.ts'
 import { type StoreKind, storeKinds, storesUnderTest } from '../../../../test/stores-under-test.ts'
+import { until } from '../../../../test/until.ts'
 import type { Client } from '../../../client/index.ts'
 import { createServer, jsonSchema } from '../../../server/index.ts'
 import { openStore, type Store } from '../../../stores/index.ts'
@@ -116,7 +117,7 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('an import that broke off, 
     const one = await life()
     await one.take(middle)
     source.stopAt = Number.POSITIVE_INFINITY
-    expect(await one.take()).toMatch(/not what was announced/)
+    expect(await one.take()).toMatch(/does not match its reference/)
     expect([half(), await store.scan('reference-half/')]).toEqual([[], []])
   })
 
@@ -147,7 +148,7 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('an import that broke off, 
     expect(await one.take(middle)).toMatch(/cut/)
     clock.advance(3_500_000)
     expect(half()).toHaveLength(1)
-    await vi.waitFor(async () => {
+    await until(async () => {
       clock.advance(60_000)
       expect([half(), await store.scan('reference-half/')]).toEqual([[], []])
     })
@@ -170,7 +171,7 @@ it('an import that is under way here goes on although others begin with the same
   const taking: Promise<string>[] = []
   for (const count of [1, 2, 3]) {
     taking.push(one.take())
-    await vi.waitFor(() => expect(source.held).toHaveLength(count))
+    await until(() => expect(source.held).toHaveLength(count))
   }
   expect(await store.scan('reference-half/')).toHaveLength(1)
   for (const [at, finish] of source.held.entries()) {

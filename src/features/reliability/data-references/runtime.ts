@@ -20,7 +20,7 @@ import type { ReadResourceResult } from '../../mcp/resources/messages.ts'
 import { permissionsPort } from '../permissions/messages.ts'
 import { unitStep } from '../transactions/messages.ts'
 import { type Imported, Importer, type ImportOptions, newDraft } from './import.ts'
-import { type KeptContent, Ledger } from './ledger.ts'
+import { Ledger, type StoredContent } from './ledger.ts'
 import { type DataReference, referenceScheme, referencesExtension, wireReference } from './messages.ts'
 import type { ReferenceOptions, ReferenceSource, ReferencesOptions } from './server.ts'
 import { streamOf } from './sources.ts'
@@ -71,7 +71,7 @@ export class References {
     { mime = 'application/octet-stream', name = 'data', description, ttl }: ReferenceOptions,
   ): Promise<ContentBlock> {
     const open = await streamOf(source)
-    if (!isMime(mime)) throw new TypeError(`"${clip(mime)}" is no media type: write type/subtype`)
+    if (!isMime(mime)) throw new TypeError(`"${clip(mime)}" is not a media type. Write type/subtype, such as text/plain`)
     const ttlMs = this.#ttl(ttl)
     await this.#parts.port(permissionsPort).admit(exchange)
     const account = await accountOf(exchange)
@@ -80,7 +80,7 @@ export class References {
     try {
       const blob = await this.#put(draft, open(), left)
       const admitted = exchange.get(admission)
-      const kept: KeptContent = {
+      const stored: StoredContent = {
         id: crypto.randomUUID(),
         ...blob,
         mime,
@@ -90,8 +90,8 @@ export class References {
         expires: this.#ends(exchange, ttlMs),
         ...(admitted === undefined ? {} : { grant: admitted.id, by: admitted.owner }),
       }
-      await this.#keep(exchange, kept, draft)
-      return await this.#shown(exchange, kept, description)
+      await this.#keep(exchange, stored, draft)
+      return await this.#shown(exchange, stored, description)
     } catch (error) {
       await draft.discard()
       throw error
@@ -106,16 +106,17 @@ export class References {
   /** Serves a download. Every invalid URL gets the same answer. */
   async serve(asked: ReferenceRequest): Promise<Served> {
     const { transfers = 64 } = this.#parts.settings
-    const kept = await this.#opened(asked)
-    if (kept === undefined) return forbidden()
-    if (this.#reading >= transfers) return plain(503, 'Too many contents are being read. Try again', ['retry-after', '1'])
+    const stored = await this.#opened(asked)
+    if (stored === undefined) return forbidden()
+    if (this.#reading >= transfers)
+      return plain(503, 'Too many downloads are in progress. Retry in 1 second', ['retry-after', '1'])
     this.#reading++
     let reading = true
     const over = (): void => {
       if (reading) this.#reading--
       reading = false
     }
-    const found = await content(this.#parts.blobs, kept, asked).catch(error => {
+    const found = await content(this.#parts.blobs, stored, asked).catch(error => {
       over()
       throw error
     })
@@ -126,27 +127,29 @@ export class References {
 
   /** For clients without the extension: the whole content, if it fits into a message. */
   async read(exchange: Exchange, uri: string): Promise<ReadResourceResult> {
-    const kept = await this.#alive(uri.slice(referenceScheme.length))
-    if (kept === undefined || kept.owner !== (await ownerOf(exchange)))
-      throw new McpError('resource-not-found', `There is no resource "${clip(uri)}", or no longer`, { data: { uri: clip(uri) } })
+    const stored = await this.#alive(uri.slice(referenceScheme.length))
+    if (stored === undefined || stored.owner !== (await ownerOf(exchange)))
+      throw new McpError('resource-not-found', `There is no resource "${clip(uri)}", or it has expired`, {
+        data: { uri: clip(uri) },
+      })
     // Base64 needs 4/3 of the size, and the message has other members.
     const most = Math.floor((this.#parts.limits.frameBytes - 4_096) * 0.7)
-    if (kept.size > most)
-      throw problem('PAYLOAD_TOO_LARGE', `The content has ${kept.size} bytes; ${most} fit into a message`, {
-        suggestion: `Use a client that knows ${referencesExtension}, and fetch it by its address`,
+    if (stored.size > most)
+      throw problem('PAYLOAD_TOO_LARGE', `The content has ${stored.size} bytes. At most ${most} bytes fit into a message`, {
+        suggestion: `Use a client that supports ${referencesExtension}, and download the content from its access_url`,
       })
-    return { contents: [await this.#contents(kept, uri)], ...noCache }
+    return { contents: [await this.#contents(stored, uri)], ...noCache }
   }
 
   /** `references/get`: only for the owner. */
   async find(exchange: Exchange, given: string): Promise<DataReference> {
     const id = given.startsWith(referenceScheme) ? given.slice(referenceScheme.length) : given
-    const kept = await this.#alive(id)
-    if (kept === undefined || kept.owner !== (await ownerOf(exchange)))
-      throw problem('RESOURCE_NOT_FOUND', `There is no reference "${clip(given)}" of yours, or no longer`, {
-        suggestion: 'Call the tool again that made it',
+    const stored = await this.#alive(id)
+    if (stored === undefined || stored.owner !== (await ownerOf(exchange)))
+      throw problem('RESOURCE_NOT_FOUND', `You have no reference "${clip(given)}", or it has expired`, {
+        suggestion: 'Repeat the call that created it',
       })
-    return this.#reference(kept, `${referenceScheme}${id}`)
+    return this.#reference(stored, `${referenceScheme}${id}`)
   }
 
   /** Store operations that revoke the references of a rolled-back step. */
@@ -162,7 +165,7 @@ export class References {
   #ttl(given: Duration | undefined): number {
     const ms = toMilliseconds(given ?? this.#parts.settings.ttl ?? '15m', 'ttl')
     if (ms <= longestMs) return ms
-    throw new RangeError('The ttl of a reference is more than 7 days: make a new one when it is needed')
+    throw new RangeError('The ttl of a reference is longer than 7 days (the limit). Create a new reference when it is needed')
   }
 
   /** A reference ends no later than the grant and the token of its caller. */
@@ -176,53 +179,53 @@ export class References {
       return await draft.append(source, { bytes: Math.min(maxBytes, left) })
     } catch (error) {
       if (!(error instanceof StoreError) || error.kind !== 'full') throw error
-      if (left < maxBytes) throw this.#ledger.full(0, left)
+      if (left < maxBytes) throw this.#ledger.full(`${left} bytes are left`)
       throw problem('PAYLOAD_TOO_LARGE', error.message, {
-        suggestion: 'Give less at once, or let the operator raise references.maxBytes or give a folder for references.blobs',
+        suggestion: 'Store less at once. The operator can raise references.maxBytes or set a folder in references.blobs',
         actor: 'operator',
         cause: error,
       })
     }
   }
 
-  async #keep(exchange: Exchange, kept: KeptContent, draft: BlobDraft): Promise<void> {
+  async #keep(exchange: Exchange, stored: StoredContent, draft: BlobDraft): Promise<void> {
     const step = exchange.get(unitStep)
     if (step !== undefined) {
-      const ids = [...(this.#given.get(exchange) ?? []), kept.id]
+      const ids = [...(this.#given.get(exchange) ?? []), stored.id]
       this.#given.set(exchange, ids)
       await step.wrote({ references: ids })
     }
-    await this.#ledger.add(kept, () => draft.publish())
+    await this.#ledger.add(stored, () => draft.publish())
   }
 
   // Small content is inlined for clients without the extension.
-  async #shown(exchange: Exchange, kept: KeptContent, description: string | undefined): Promise<ContentBlock> {
+  async #shown(exchange: Exchange, stored: StoredContent, description: string | undefined): Promise<ContentBlock> {
     const { inlineBytes = 65_536 } = this.#parts.settings
-    const uri = `${referenceScheme}${kept.id}`
+    const uri = `${referenceScheme}${stored.id}`
     const knows = declaredSettings(exchange.peer, referencesExtension) !== undefined
-    if (!knows && kept.size <= inlineBytes) return { type: 'resource', resource: await this.#contents(kept, uri) }
-    const { mime: mimeType, size, name } = kept
+    if (!knows && stored.size <= inlineBytes) return { type: 'resource', resource: await this.#contents(stored, uri) }
+    const { mime: mimeType, size, name } = stored
     const link: ResourceLink = { type: 'resource_link', uri, name, mimeType, size, ...(description && { description }) }
-    return knows ? { ...link, _meta: { [referencesExtension]: await this.#reference(kept, uri) } } : link
+    return knows ? { ...link, _meta: { [referencesExtension]: await this.#reference(stored, uri) } } : link
   }
 
-  async #reference(kept: KeptContent, uri: string): Promise<DataReference> {
+  async #reference(stored: StoredContent, uri: string): Promise<DataReference> {
     const { name: server, seal, url } = this.#parts
-    const { id, expires } = kept
+    const { id, expires } = stored
     const base = url()?.replace(/\/$/, '')
     const sealed = { kind, audience: server, bound: signedPath('GET', id), expiresAt: expires, data: id }
     const address = base && `${base}/references/${id}?signature=${await seal.seal(sealed)}`
-    const { mime, size, digest } = kept
+    const { mime, size, digest } = stored
     return wireReference({ by: 'reference', id, origin: server, mime, size, digest, expires, uri: address ?? uri })
   }
 
-  async #contents(kept: KeptContent, uri: string): Promise<ResourceContents> {
-    const found = await this.#parts.blobs.get(kept.digest)
-    if (found === undefined) throw problem('RESOURCE_NOT_FOUND', 'The content of the reference is gone')
-    return contentsOf(found.stream, kept, uri)
+  async #contents(stored: StoredContent, uri: string): Promise<ResourceContents> {
+    const found = await this.#parts.blobs.get(stored.digest)
+    if (found === undefined) throw problem('RESOURCE_NOT_FOUND', 'The content of the reference no longer exists')
+    return contentsOf(found.stream, stored, uri)
   }
 
-  async #opened({ method, name, query }: ReferenceRequest): Promise<KeptContent | undefined> {
+  async #opened({ method, name, query }: ReferenceRequest): Promise<StoredContent | undefined> {
     const { seal, name: server } = this.#parts
     const purpose = { kind, audience: server, bound: signedPath(method, name) }
     const id = await seal.open(query.get('signature') ?? '', purpose).catch(() => undefined)
@@ -230,10 +233,10 @@ export class References {
   }
 
   /** The reference, if it and its grant still exist. */
-  async #alive(id: string): Promise<KeptContent | undefined> {
-    const kept = await this.#ledger.find(id)
-    if (kept?.grant === undefined || kept.by === undefined) return kept
-    return (await (await this.#parts.grants()).find(kept.by, kept.grant)) === undefined ? undefined : kept
+  async #alive(id: string): Promise<StoredContent | undefined> {
+    const stored = await this.#ledger.find(id)
+    if (stored?.grant === undefined || stored.by === undefined) return stored
+    return (await (await this.#parts.grants()).find(stored.by, stored.grant)) === undefined ? undefined : stored
   }
 }
 
@@ -244,24 +247,25 @@ function signedPath(method: string, id: string): string {
   return JSON.stringify([method, `/references/${id}`])
 }
 
-const forbidden = (): Served => plain(403, 'This address is not valid, or no longer')
+const forbidden = (): Served => plain(403, 'This address is not valid or has expired')
 
 /** Undefined if the content is gone. */
-async function content(blobs: Blobs, kept: KeptContent, { header }: ReferenceRequest): Promise<Served | undefined> {
-  const etag = `"${kept.digest}"`
+async function content(blobs: Blobs, stored: StoredContent, { header }: ReferenceRequest): Promise<Served | undefined> {
+  const etag = `"${stored.digest}"`
   // `If-Range` with another ETag: send the whole content.
   const same = header('if-range') === undefined || header('if-range') === etag
-  const part = same ? partOf(header('range'), kept.size) : undefined
-  if (part === 'none') return plain(416, 'Nothing of the content lies there', ['content-range', `bytes */${kept.size}`])
-  const found = await blobs.get(kept.digest, part ?? {}).catch(() => undefined)
+  const part = same ? partOf(header('range'), stored.size) : undefined
+  if (part === 'none')
+    return plain(416, 'The requested range is outside the content', ['content-range', `bytes */${stored.size}`])
+  const found = await blobs.get(stored.digest, part ?? {}).catch(() => undefined)
   if (found === undefined) return undefined
-  const { start, end } = part ?? { start: 0, end: kept.size }
-  const range = part === undefined ? [] : ['content-range', `bytes ${start}-${end - 1}/${kept.size}`]
-  const headers = ['content-length', `${end - start}`, 'etag', etag, ...range, ...factsOf(kept)]
+  const { start, end } = part ?? { start: 0, end: stored.size }
+  const range = part === undefined ? [] : ['content-range', `bytes ${start}-${end - 1}/${stored.size}`]
+  const headers = ['content-length', `${end - start}`, 'etag', etag, ...range, ...factsOf(stored)]
   return { status: part === undefined ? 200 : 206, headers, body: found.stream }
 }
 
-function factsOf({ mime, digest, name }: KeptContent): string[] {
+function factsOf({ mime, digest, name }: StoredContent): string[] {
   const bytes = (digest.slice('sha256:'.length).match(/../g) ?? []).map(pair => Number.parseInt(pair, 16))
   return [
     'content-type',
@@ -303,7 +307,7 @@ function plain(status: number, text: string, more: readonly string[] = []): Serv
 const texts = /^(text\/|application\/(json|xml|.+\+(json|xml))\b)/i
 
 /** The whole content as resource contents; as text if it is valid UTF-8 of a text type. */
-async function contentsOf(stream: ReadableStream<Uint8Array>, { mime }: KeptContent, uri: string): Promise<ResourceContents> {
+async function contentsOf(stream: ReadableStream<Uint8Array>, { mime }: StoredContent, uri: string): Promise<ResourceContents> {
   const chunks: Uint8Array[] = []
   for await (const chunk of stream) chunks.push(chunk)
   const bytes = joinBytes(chunks)

@@ -34,14 +34,17 @@ import {
 import type { BackgroundImports, ImportWish } from './operations.ts'
 import type { References } from './runtime.ts'
 
-/** What a reference can be made of. `{ file }` is a path; streams and iterables are never held in memory as a whole. */
+/** What a reference can be created from. `{ file }` is a path. Streams and iterables are never held in memory as a whole. */
 export type ReferenceSource =
   | string
   | Uint8Array
   | ReadableStream<Uint8Array>
   | AsyncIterable<Uint8Array>
   | Blob
-  | { readonly file: string }
+  | {
+      /** The path of a file on this machine. */
+      readonly file: string
+    }
 
 /** The options of `createServer` that this feature reads. */
 export interface ReferencesServerOptions {
@@ -49,28 +52,36 @@ export interface ReferencesServerOptions {
   readonly references?: boolean | ReferencesOptions
 }
 
-/** What the feature adds to the server. */
+/** Imports of data references. */
 export interface ImporterApi<C, O extends ImporterFacts> {
   /**
-   * Offers the tool `import_from_ref`, by which this server takes over what others have given by reference. The handler gets what
-   * was fetched and checked; it is let go afterwards.
+   * Adds the tool `import_from_ref`, by which clients hand over content of other servers by reference. The handler gets the
+   * fetched and verified content, which is released afterwards.
    * @example server.importer({}, async data => ({ rows: await load(await data.open()) }))
    */
-  importer(options: O, handler: ImportHandler<C>): { remove(): void }
+  importer(
+    options: O,
+    handler: ImportHandler<C>,
+  ): {
+    /** Removes the tool. */
+    remove(): void
+  }
 }
 
-/** What the feature adds to `ctx`. */
+/** Data references. */
 export interface ReferencesContext {
   /**
-   * Keeps a content, and gives the block that refers to it: what it holds travels by its signed address, not through the model.
-   * Callers that know no references get small contents whole, and larger ones as a resource to be read.
+   * Stores content and returns a content block that refers to it: clients fetch it by a signed URL instead of through the model.
+   * Clients without references get small content inline, and larger content as a resource.
    * @example return ctx.reference({ file: path }, { mime: 'text/csv', name: 'sales.csv' })
    */
   reference(source: ReferenceSource, options?: ReferenceOptions): Promise<ContentBlock>
   /**
-   * Fetches what another server has given by reference, from the origins in `references.from` alone. All of it is here and was
-   * checked, its size and its digest, before it can be read.
-   * @example await using data = await ctx.importReference(reference); for await (const chunk of await data.open()) …
+   * Fetches the content behind a reference of another server, from the origins in `references.from` only. Size and digest are
+   * verified before it can be read.
+   * @example
+   * await using data = await ctx.importReference(reference)
+   * for await (const chunk of await data.open()) hash.update(chunk)
    */
   importReference(reference: unknown, options?: ImportOptions): Promise<Imported>
 }
@@ -144,12 +155,12 @@ export const referencesFeature = defineServerFeature<ReferencesServerOptions, Im
   },
 })
 
-const listedAs = { name: 'references', title: 'Data references', description: 'Contents that tools have given by reference' }
+const listedAs = { name: 'references', title: 'Data references', description: 'Contents that tools have returned by reference' }
 
 function runtimeOf({ engine }: Exchange): Promise<References> {
   const found = engine.ports.find(referencesPort)
   if (found !== undefined) return found.load()
-  throw new TypeError('References are off. Turn them on with the option references: createServer({ …, references: true })')
+  throw new TypeError('References are turned off. Turn them on with createServer({ …, references: true })')
 }
 
 const kinds: KindsOf<ReferencesOptions> = {
@@ -171,9 +182,9 @@ function checked(references: true | ReferencesOptions): ReferencesOptions {
   const { url, from = [], blobs } = references
   for (const each of [...from, ...(url === undefined ? [] : [url])])
     if (!(typeof each === 'string' && /^https?:\/\//.test(each) && URL.canParse(each)))
-      throw new TypeError(`references: "${clip(String(each))}" is no http or https address`)
+      throw new TypeError(`references: "${clip(String(each))}" is not an http or https URL`)
   if (blobs !== undefined && typeof blobs !== 'string' && typeof blobs.put !== 'function')
-    throw new TypeError('references.blobs must be the path of a folder, or blobs: something with put, get, delete')
+    throw new TypeError('references.blobs must be the path of a folder, or an object with put, get and delete')
   return references
 }
 
@@ -185,16 +196,21 @@ export interface ImporterFacts extends Omit<ToolFacts, 'input' | 'output'> {
   readonly pendingAfter?: Duration
 }
 
-/** What the author's handler made of the content. */
+/** What the handler returns about imported content. */
 interface ImportedAs {
-  /** Its id on this server. */
+  /** The id of the content on this server. */
   readonly resourceId?: string
+  /** How many rows were imported, if the content has rows. */
   readonly rows?: number
 }
 
+/** Takes over imported content, and may return facts about it for the caller. */
 type ImportHandler<C> = (
   data: Imported,
-  wish: { readonly targetFormat: string | undefined },
+  wish: {
+    /** The format that the caller wants. Undefined if it names none. */
+    readonly targetFormat: string | undefined
+  },
   context: C,
 ) => Awaitable<ImportedAs | undefined>
 
@@ -211,8 +227,8 @@ const input = jsonSchema<Args>({
   type: 'object',
   properties: {
     reference: dataReferenceSchema,
-    target_format: { type: 'string', description: 'What to make of it, where there is a choice' },
-    operation_id: { type: 'string', description: 'Instead of a reference: how an import that was pending stands' },
+    target_format: { type: 'string', description: 'The format to import the data as, if the tool offers a choice' },
+    operation_id: { type: 'string', description: 'Instead of a reference: the id of a pending import, to get its status' },
   },
 })
 
@@ -240,7 +256,8 @@ function addImporter<C>(kit: ServerKit, { pendingAfter = '20s', ...options }: Im
     ])
     return new Table({ store, runners, clock: kit.clock, pendingMs })
   }
-  const description = 'Imports what another server has returned as a data reference. The data does not pass through this call.'
+  const description =
+    'Imports data that another server has returned as a data reference. The servers transfer the data directly, not through this call.'
   const facts = { description, ...options, input, output }
   return kit
     .port(toolsPort)
@@ -255,7 +272,8 @@ function addImporter<C>(kit: ServerKit, { pendingAfter = '20s', ...options }: Im
         const [operations, owner] = await Promise.all([opening, ownerOf(exchangeOf(context))])
         const work = (wish: ImportWish): Promise<WireImport> => imported(wish, handler as ImportHandler<never>, context)
         if (operation_id !== undefined) return told(kit, await operations.status(owner, operation_id, work))
-        if (reference === undefined) throw problem('INVALID_INPUT', 'Give a reference, or the operation_id of a pending import')
+        if (reference === undefined)
+          throw problem('INVALID_INPUT', 'The call needs a reference, or the operation_id of a pending import')
         const wish = { reference, ...given({ target_format }) }
         return told(kit, await operations.run(owner, wish, work))
       },
@@ -311,18 +329,18 @@ export interface ReferencesOptions {
   readonly inlineBytes?: number
   /** The origins from which references may be imported: `https://data.example`. Default: none. */
   readonly from?: readonly string[]
-  /** Private networks that imports may reach nevertheless: `10.1.0.0/16`. */
+  /** Private networks that imports may reach nevertheless: `10.1.0.0/16`. Default: none. */
   readonly allow?: readonly string[]
 }
 
 /** Options of one reference. */
 export interface ReferenceOptions {
-  /** Default `application/octet-stream`. */
+  /** The media type. Default `application/octet-stream`. */
   readonly mime?: string
   /** The name shown to people. Default `data`. */
   readonly name?: string
-  /** A description in one sentence. */
+  /** A description in one sentence. Default: none. */
   readonly description?: string
-  /** How long it can be read. */
+  /** How long it can be read. Default: `ttl` of the references. */
   readonly ttl?: Duration
 }

@@ -25,10 +25,10 @@ export async function streamOf(source: ReferenceSource): Promise<() => ReadableS
   if (typeof source === 'string' || source instanceof Uint8Array) return () => new Blob([source as BlobPart]).stream()
   if (Symbol.asyncIterator in source) return () => iterated(source)
   if (!isRecord(source) || typeof source.file !== 'string')
-    throw new TypeError('A reference is made of text, bytes, a stream, an async iterable, a Blob or { file: path }')
+    throw new TypeError('The source of a reference must be text, bytes, a stream, an async iterable, a Blob or { file: path }')
   const files = globalThis.process?.getBuiltinModule?.('node:fs')
   if (files === undefined)
-    throw new TypeError('This platform has no files: make the reference of text, bytes, a stream or a Blob')
+    throw new TypeError('This platform has no file system. Create the reference from text, bytes, a stream or a Blob')
   const file = await files.openAsBlob(source.file)
   return () => file.stream()
 }

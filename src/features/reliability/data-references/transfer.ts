@@ -46,7 +46,7 @@ export function transfer(reference: Fetchable, parts: TransferParts): ReadableSt
         reader ??= await opened()
         const { done, value } = await reader.read()
         if (!done) return value
-        throw new OutboundError('failed', 'The content ended too early')
+        throw new OutboundError('failed', 'The content ended before its announced size')
       } catch (error) {
         reader = undefined
         signal.throwIfAborted()
@@ -146,11 +146,11 @@ function askedWait(error: unknown): number {
 
 function refusedWith(status: number, after: string | null): Error {
   if (status === 403 || status === 404 || status === 410)
-    return problem('RESOURCE_NOT_FOUND', 'The data reference is not valid, or no longer', {
-      suggestion: 'Ask the server that made it for a new one',
+    return problem('RESOURCE_NOT_FOUND', 'The data reference is not valid or has expired', {
+      suggestion: 'Ask the server that created it for a new one',
     })
   const transient = status === 429 || status >= 500
-  return problem('SERVER_UNAVAILABLE', `The data reference was answered with the status ${status}`, {
+  return problem('SERVER_UNAVAILABLE', `The download of the data reference failed with HTTP status ${status}`, {
     category: transient ? 'transient' : 'permanent',
     ...(transient && after !== null && /^\d{1,6}$/.test(after) ? { retryAfter: Number(after) * 1_000 } : {}),
   })
@@ -163,13 +163,17 @@ function told(error: unknown): unknown {
 }
 
 function changed(): Error {
-  return problem('CHECKSUM_MISMATCH', 'The content has changed since its first part was fetched', {
-    suggestion: 'Ask for a new reference',
+  return problem('CHECKSUM_MISMATCH', 'The content has changed since its first part was downloaded', {
+    suggestion: 'Request a new reference',
   })
 }
 
 function tooMuch({ size }: Fetchable): Error {
-  return problem('CHECKSUM_MISMATCH', `More than the announced ${size} bytes came, so that it is another content`, {
-    suggestion: 'Ask for a new reference',
-  })
+  return problem(
+    'CHECKSUM_MISMATCH',
+    `The download has more than the announced ${size} bytes, so it is not the announced content`,
+    {
+      suggestion: 'Request a new reference',
+    },
+  )
 }

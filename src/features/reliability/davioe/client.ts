@@ -80,8 +80,8 @@ export class DavioeConnection implements Connection {
   /** Methods that such servers do not have are answered locally. */
   #refuse(id: Id, method: string): Promise<void> | undefined {
     const sink = this.#sink
-    if (sink === undefined) return Promise.reject(new ConnectionError('lost', 'The connection was never started'))
-    const error = { code: notFound, message: `A server of this profile has no ${method}` }
+    if (sink === undefined) return Promise.reject(new ConnectionError('lost', 'The connection was not started'))
+    const error = { code: notFound, message: `Servers with the profile davioe do not support ${method}` }
     queueMicrotask(() => sink.frame(JSON.stringify({ jsonrpc: '2.0', id, error })))
     return undefined
   }

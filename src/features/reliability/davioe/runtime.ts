@@ -63,7 +63,7 @@ export function takeBare(exchange: BareExchange): void {
     if (!isRecord(there)) continue
     if (Object.hasOwn(there, name)) values.push(there[name])
     if (values.some(value => value !== values[0]))
-      throw new McpError('invalid-params', `${name} is said twice, and differently: say it once, or the same everywhere`)
+      throw new McpError('invalid-params', `${name} is given twice with different values. Give it once`)
     said[extension] = { ...there, [name]: values[0] }
     found = true
   }

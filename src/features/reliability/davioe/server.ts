@@ -18,7 +18,8 @@ export const davioeFeature = defineServerFeature<DavioeServerOptions>({
   options: { profile: 'string' },
   setup: (_, { profile }) => {
     if (profile === undefined) return {}
-    if (profile !== 'davioe') throw new TypeError(`profile is "${clip(String(profile))}": there is 'davioe', or leave it out`)
+    if (profile !== 'davioe')
+      throw new TypeError(`profile is "${clip(String(profile))}". The only profile is 'davioe'; leave the option out otherwise`)
     return {
       sides: [
         {

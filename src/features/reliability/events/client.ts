@@ -22,9 +22,9 @@ export type { ServerEvent } from './intake.ts'
 
 /** Options of a subscription. */
 export interface EventsClientOptions {
-  /** What the payload must match: equal values, one of a list, or nested objects. */
+  /** What the payload must match: equal values, one of a list, or nested objects. Default: every event. */
   readonly filter?: Params
-  /** Starts after the event with this cursor instead of now, if the server still has it. */
+  /** Starts after the event with this cursor, if the server still has it. Default: now. */
   readonly after?: string
   /** Ends the subscription. */
   readonly signal?: AbortSignal
@@ -34,7 +34,9 @@ export interface EventsClientOptions {
 
 /** An event type that a server offers. */
 export interface EventType {
+  /** The name of the event, for `events`. */
   readonly name: string
+  /** What happened, and what a client can do about it. */
   readonly description: string
   /** The JSON schema of its payload. */
   readonly payload?: Params
@@ -66,7 +68,7 @@ export const eventsClient = defineClientFeature({
     const client: EventsClientApi = {
       events: (names, options = {}) => {
         if (!Array.isArray(names) || names.length === 0)
-          throw new TypeError("events needs the names of events: events(['ticket_created'])")
+          throw new TypeError("events needs a list of event names: events(['ticket_created'])")
         const stream = new EventStream(kit, streams, names, options)
         if (over !== undefined) stream.end(over.reason)
         return stream

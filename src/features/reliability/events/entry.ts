@@ -17,15 +17,15 @@ import type { EventsParts } from './server.ts'
 
 /** What an author declares about an event. */
 export interface EventFacts<P = Params> {
-  /** What happens, and what one may do about it. */
+  /** What happened, and what a client can do about it. Default: none. */
   readonly description?: string
   /** The schema of the payload, an object. Emitted payloads are checked against it, and filters may use its fields. */
   readonly payload?: Schema
-  /** The scopes that a caller needs. */
+  /** The scopes that a subscriber needs. Default: none. */
   readonly scopes?: readonly string[]
   /**
-   * The resource that changes with this event, as a URI template over the payload (RFC 6570) or a function; subscribers of that
-   * resource are notified.
+   * The resource that changes with this event, as a URI template over the payload (RFC 6570) or a function. Its subscribers are
+   * notified. Default: none.
    */
   readonly resource?: string | ((payload: P) => string | readonly string[] | undefined)
 }
@@ -36,7 +36,7 @@ export interface EmitOptions {
   readonly id?: string
   /** The only principal that gets it. Default: all that may. */
   readonly to?: string
-  /** What a client may want to do about it. Never executed automatically. */
+  /** What a client may want to do about it. It is never executed automatically. Default: none. */
   readonly hint?: Suggestion
 }
 
@@ -71,7 +71,7 @@ type Expand = (template: string, payload: Params) => string
 /** Checks a declaration, and compiles it to an entry. */
 export function compileEvent(name: string, facts: EventFacts<never>, expand: Expand): EventEntry {
   if (!/^[A-Za-z0-9_.\-/]{1,128}$/.test(name))
-    throw new TypeError(`"${clip(name)}" is no name of an event: use 1 to 128 of A-Z a-z 0-9 _ . - /`)
+    throw new TypeError(`"${clip(name)}" is not a valid event name. Use 1 to 128 characters of A-Z a-z 0-9 _ . - /`)
   checkOptions(`Event "${name}"`, facts, kinds)
   const payload =
     facts.payload === undefined
@@ -87,7 +87,7 @@ function checkedPayload({ name, payload: schema }: EventEntry, payload: unknown)
   const found = schema === undefined ? ({ ok: true, value: payload } as const) : schema.validate(payload)
   const accept = (validation: Awaited<typeof found>): Params => {
     if (!validation.ok)
-      throw new TypeError(`The payload of event "${name}" does not fit its schema: ${issueText(validation.issues)}`)
+      throw new TypeError(`The payload of event "${name}" does not match its schema: ${issueText(validation.issues)}`)
     if (!isRecord(validation.value)) throw new TypeError(`The payload of event "${name}" must be an object`)
     return validation.value
   }
@@ -99,7 +99,7 @@ function checkEmit(name: string, options: EmitOptions): void {
   checkOptions(`Event "${name}": emit`, options, emitKinds)
   const { id, hint } = options
   if (id !== undefined && (id.length === 0 || id.length > 200))
-    throw new TypeError(`Event "${name}": an id has 1 to 200 characters, not ${id.length}`)
+    throw new TypeError(`Event "${name}": an id must have 1 to 200 characters, not ${id.length}`)
   if (hint !== undefined) checkSuggestion(hint, `Event "${name}": a hint`)
 }
 
@@ -111,13 +111,13 @@ function touching(name: string, resource: EventFacts<never>['resource'], expand:
     return payload => [expand(resource, payload)]
   }
   if (typeof resource !== 'function')
-    throw new TypeError(`Event "${name}": resource is a URI template or a function that gives URIs`)
+    throw new TypeError(`Event "${name}": resource must be a URI template or a function that returns URIs`)
   const of = resource as (payload: Params) => string | readonly string[] | undefined
   return payload => {
     const found = of(payload)
     const all = found === undefined ? [] : typeof found === 'string' ? [found] : found
     if (all.length > mostTouched)
-      throw new TypeError(`Event "${name}" touches ${all.length} resources; the most is ${mostTouched}`)
+      throw new TypeError(`Event "${name}" touches ${all.length} resources. The limit is ${mostTouched}`)
     return all
   }
 }
@@ -160,7 +160,7 @@ export function emitter({ events, trace }: EventsParts, lazy: LazyRuntime) {
     let emitted: Promise<string>
     try {
       const entry = events.get(name)
-      if (entry === undefined) throw new TypeError(`There is no event "${name}" any more: it was removed`)
+      if (entry === undefined) throw new TypeError(`The event "${name}" was removed and can no longer be emitted`)
       checkEmit(name, options)
       const payload = checkedPayload(entry, unchecked)
       const runtime = lazy.loaded
@@ -199,7 +199,7 @@ function currentStep(trace: Trace) {
     const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
     if (hooks !== undefined) storage = new hooks.AsyncLocalStorage()
     // Some runtimes have no AsyncLocalStorage; events are then not compensated.
-    else trace('steps-untold', { hint: 'What a rollback takes back, its events do not tell here' })
+    else trace('steps-untold', { hint: 'This runtime has no AsyncLocalStorage, so a rollback sends no compensating events' })
   }
   return {
     place: (): string | undefined => storage?.getStore()?.place,

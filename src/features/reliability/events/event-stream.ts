@@ -90,7 +90,7 @@ export class EventStream implements EventReader {
     for (;;) {
       const event = this.#over?.reason === stopped ? undefined : this.#intake.shift()
       if (event !== undefined) {
-        this.#stir()
+        this.#wakeReaders()
         return { done: false, value: event }
       }
       if (this.#over !== undefined) {
@@ -150,7 +150,7 @@ export class EventStream implements EventReader {
 
   // A gap or a full queue leads to a new subscription at the last cursor.
   #judge(verdict: ReturnType<Intake['take']>): void {
-    if (verdict === 'taken') this.#stir()
+    if (verdict === 'taken') this.#wakeReaders()
     else if (verdict !== 'known') this.#again()
   }
 
@@ -291,7 +291,7 @@ export class EventStream implements EventReader {
       this.#ready.resolve()
       for (const event of page.events) {
         while (this.#intake.take(event) === 'full') await this.#drained()
-        this.#stir()
+        this.#wakeReaders()
       }
       this.#intake.pass(page.cursor, page.truncated && page.events.length === 0)
       const seconds = page.poll_interval_seconds ?? declaredSeconds
@@ -311,7 +311,7 @@ export class EventStream implements EventReader {
     return new Promise(resolve => this.#wake.push(resolve))
   }
 
-  #stir(): void {
+  #wakeReaders(): void {
     for (const wake of this.#wake.splice(0)) wake()
   }
 
@@ -325,7 +325,7 @@ export class EventStream implements EventReader {
     this.#streams.read.delete(this)
     this.#ready.resolve()
     this.#stop.abort()
-    this.#stir()
+    this.#wakeReaders()
   }
 
   readonly #onAbort = (): void => this.#close()
@@ -348,6 +348,6 @@ function responseIn(honoured: ListenFilter): WireSubscribed | undefined {
   const first: unknown = Array.isArray(answers) ? answers[0] : undefined
   if (first === undefined) return undefined
   if (typeof first !== 'object' || first === null)
-    throw new McpError('invalid-result', 'The server acknowledged a subscription to events with something that is no answer')
+    throw new McpError('invalid-result', 'The response of the server to the event subscription is not valid')
   return first as WireSubscribed
 }

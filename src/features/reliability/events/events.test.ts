@@ -46,7 +46,7 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     const unknown = await denied({ events: ['nonsense'] })
     expect(unknown).toMatchObject({ status: 'denied', reason: 'There is no event "nonsense"', ...supported })
     const field = await denied({ events: ['ticket_created'], filter: { projekt: 'a' } })
-    expect(field.reason).toMatch(/no payload of these events has a field "projekt". There are id, project, tags/)
+    expect(field.reason).toMatch(/no payload of these events has a field "projekt". The fields are: id, project, tags/)
     const deep = await denied({ events: ['ticket_created'], filter: { id: { a: { b: { c: { d: { e: 1 } } } } } } })
     expect(deep).toMatchObject({ status: 'denied', ...supported })
     const cursor = await denied({ events: ['ticket_created'], cursor: 'what?' })
@@ -103,7 +103,7 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     const audited = server.event('audited', { scopes: ['audit'] })
     const wire = await listener(server, revision)
     const denied = await subscribe(wire, revision, { events: ['audited'] })
-    expect(denied.response).toMatchObject({ status: 'denied', reason: expect.stringContaining('needs the scopes audit') })
+    expect(denied.response).toMatchObject({ status: 'denied', reason: expect.stringContaining('requires the scopes audit') })
     const negotiated = resultOf(await wire.ask('permissions/negotiate', { requested_scopes: ['audit'] }))
     const token = { 'dev.vivarium/permissions': { session_token: (negotiated['session'] as Frame)['token'] } }
     const one = await subscribe(wire, revision, { events: ['audited'] }, token)
@@ -320,15 +320,17 @@ describe.each(places)('at %s on %s', (revision, kind) => {
 
 it('payloads are held against their schema, and the author hears what is wrong', async () => {
   const { created } = tracker('memory')
-  await expect(created.emit({ id: 1 } as never)).rejects.toThrow(/payload of event "ticket_created" does not fit its schema: id/)
+  await expect(created.emit({ id: 1 } as never)).rejects.toThrow(
+    /payload of event "ticket_created" does not match its schema: id/,
+  )
   await expect(created.emit('text' as never)).rejects.toThrow(TypeError)
-  await expect(created.emit({ id: '1' }, { hint: {} as never })).rejects.toThrow('names a tool')
+  await expect(created.emit({ id: '1' }, { hint: {} as never })).rejects.toThrow('needs a tool')
   expect(await created.emit({ id: '1' })).toMatch(/^[0-9a-f-]{36}$/)
 })
 
 it.each([
   [{ payload: z.string() }, 'must be an object schema'],
-  [{ resource: 7 }, 'resource is a URI template or a function'],
+  [{ resource: 7 }, 'resource must be a URI template or a function'],
   [{ schema: {} }, 'has no option "schema"'],
 ])('what an author got wrong of an event is told where it is written', (facts, message) => {
   const { server } = tracker('memory')

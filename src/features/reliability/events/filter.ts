@@ -21,12 +21,12 @@ export function filterFault(filter: Params | undefined, schemas: readonly (JsonS
   const fault = faultIn(filter, depth, count)
   if (fault !== undefined) return fault
   const { length } = JSON.stringify(filter)
-  if (length > longest) return `filter: it has ${length} characters; the limit is ${longest}`
+  if (length > longest) return `filter: it has ${length} characters. The limit is ${longest}`
   for (const field of Object.keys(filter)) {
     const known = schemas.map(fieldsOf)
     if (known.some(fields => fields === undefined || fields.includes(field))) continue
     const all = [...new Set(known.flatMap(fields => fields ?? []))].map(name => clip(name))
-    return `filter: no payload of these events has a field "${clip(field)}". There are ${all.join(', ') || 'none'}`
+    return `filter: no payload of these events has a field "${clip(field)}". The fields are: ${all.join(', ') || 'none'}`
   }
   return undefined
 }
@@ -52,13 +52,13 @@ function fits(wanted: unknown, found: unknown): boolean {
 }
 
 function faultIn(filter: Params, left: number, count: { left: number }): string | undefined {
-  if (left === 0) return `filter: objects lie deeper than ${depth} levels in it`
+  if (left === 0) return `filter: it is nested deeper than ${depth} levels (the limit)`
   for (const value of Object.values(filter)) {
-    if (--count.left < 0) return `filter: it has more than ${conditions} conditions`
+    if (--count.left < 0) return `filter: it has more than ${conditions} conditions (the limit)`
     const all = Array.isArray(value) ? value : [value]
-    if (all.length > alternatives) return `filter: a list in it has more than ${alternatives} entries`
+    if (all.length > alternatives) return `filter: a list in it has more than ${alternatives} entries (the limit)`
     for (const one of all) {
-      if (Array.isArray(one)) return 'filter: a list in it holds another list'
+      if (Array.isArray(one)) return 'filter: a list inside a list is not allowed'
       const fault = isRecord(one) ? faultIn(one, left - 1, count) : undefined
       if (fault !== undefined) return fault
     }

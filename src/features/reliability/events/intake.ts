@@ -10,8 +10,11 @@ import { eventsExtension, type WireBookmark, type WireEvent, type WireSubscribed
 export interface ServerEvent {
   /** Unique. */
   readonly id: string
+  /** The name of the event. */
   readonly event: string
+  /** What the server says about it. */
   readonly payload: Params
+  /** When it happened. */
   readonly at: Date
   /** Pass it to `events(…, { after })` to continue after this event, in another process too. */
   readonly cursor: string
@@ -117,8 +120,8 @@ export function noEvents(names: readonly string[]): McpError {
   const wanted = names.map(name => clip(name)).join(', ')
   return new McpError(
     'capability-missing',
-    `The server offers no events (${eventsExtension}), so not ${wanted}. Watch its lists by changes() or a resource by resourceUpdates(), ` +
-      'or ask a tool from time to time; a server of this library offers them by server.event(name, { … })',
+    `The server offers no events (${eventsExtension}), so it cannot send ${wanted}. Watch its lists with changes() or a resource with resourceUpdates(), ` +
+      'or call a tool periodically. A Vivarium server offers events with server.event(name, { … })',
   )
 }
 
@@ -128,7 +131,7 @@ export function subscriptionDenied({ reason, supported_events: supported = [] }:
   const why = typeof reason === 'string' ? clip(reason, 300) : 'it gives no reason'
   return new McpError(
     'invalid-params',
-    `The server denies the events: ${why}. It offers ${offered.slice(0, 20).join(', ') || 'none'}`,
+    `The server denied the subscription: ${why}. It offers the events: ${offered.slice(0, 20).join(', ') || 'none'}`,
     { data: { supported_events: offered } },
   )
 }
@@ -137,5 +140,8 @@ export function subscriptionDenied({ reason, supported_events: supported = [] }:
 export function eventsEndedError(reason: WireTerminated['reason'], names: readonly string[]): McpError {
   const wanted = names.map(name => clip(name)).join(', ')
   if (reason === 'withdrawn') return new McpError('capability-missing', `The server no longer offers ${wanted}`)
-  return new McpError('insufficient-scope', `The right to hear ${wanted} has ended; get it again before you subscribe anew`)
+  return new McpError(
+    'insufficient-scope',
+    `The right to receive ${wanted} has ended. Obtain the right again before you subscribe again`,
+  )
 }

@@ -12,7 +12,7 @@ import type { Revision } from '../../../revisions/revision.ts'
 import { put, remove } from '../../../stores/store.ts'
 import { describeEvents, filterFault } from './filter.ts'
 import type { pollEvents, WireDelivery, WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
-import { type EventOutlet, listenOutlet } from './open-subscriptions.ts'
+import { type EventReceiver, listenReceiver } from './open-subscriptions.ts'
 import type { EventsRuntime, EventsRuntimeParts } from './runtime.ts'
 import type { EventsParts } from './server.ts'
 import type { sessionSubscriptions } from './session-subscriptions.ts'
@@ -28,7 +28,7 @@ import {
 import type { Subscription } from './subscription.ts'
 
 interface MethodParts extends EventsParts {
-  readonly books: ReturnType<typeof sessionSubscriptions>
+  readonly subscriptionRecords: ReturnType<typeof sessionSubscriptions>
   /** The ways of delivery on a wire. */
   readonly delivery: (revision: Revision) => readonly WireDelivery[]
 }
@@ -41,7 +41,7 @@ export async function listen(
   parts: MethodParts,
   exchange: Exchange,
   wishes: readonly WireSubscription[],
-  send: EventOutlet['send'],
+  send: EventReceiver['send'],
 ) {
   const accepted: WireSubscribed[] = []
   const open: Subscription[] = []
@@ -51,7 +51,7 @@ export async function listen(
       accepted.push(await unpushed(runtime, parts, exchange, owner, wish))
       continue
     }
-    const { response, subscription } = await runtime.subscribe(exchange, wish, listenOutlet(exchange, send), owner)
+    const { response, subscription } = await runtime.subscribe(exchange, wish, listenReceiver(exchange, send), owner)
     accepted.push(response)
     if (subscription !== undefined) open.push(subscription)
   }
@@ -77,19 +77,19 @@ const subscribe: Answer = async (runtime, parts, exchange) => {
   const opening = await runtime.subscribeOn(conversation, exchange, wire, owner)
   const { subscription } = opening
   if (subscription !== undefined) {
-    await parts.books.note(runtime, conversation, subscription, wire, opening.response)
+    await parts.subscriptionRecords.note(runtime, conversation, subscription, wire, opening.response)
     // Deferred, so that the response is sent first.
     parts.clock.setTimeout(() => subscription.pump(), 0, true)
   }
   return opening.response
 }
 
-const unsubscribe: Answer = async (runtime, { books }, exchange) => {
+const unsubscribe: Answer = async (runtime, { subscriptionRecords }, exchange) => {
   const id = exchange.params['subscription_id'] as string
   const owner = await ownerIn(exchange)
   runtime.find(owner, id)?.close()
   if (isSomebody(owner)) await runtime.polled.forget(owner, id)
-  await books.forget(runtime, exchange.conversation, id)
+  await subscriptionRecords.forget(runtime, exchange.conversation, id)
   return { subscription_id: id, status: 'cancelled' }
 }
 
@@ -100,7 +100,8 @@ const poll: Answer = async (runtime, parts, exchange): Promise<WirePolled> => {
   if (limit <= 0) throw new McpError('invalid-params', 'params.limit must be a number above 0')
   const names = events ?? [...(named?.events ?? parts.events.snapshot.entries.map(({ name }) => name))]
   const { heard, reasons } = await receivableEvents(parts, exchange, names)
-  if (heard.length === 0) throw new McpError('invalid-params', `params.events: ${reasons.join('; ') || 'name at least one'}`)
+  if (heard.length === 0)
+    throw new McpError('invalid-params', `params.events: ${reasons.join('; ') || 'name at least one event'}`)
   const wanted = filter ?? named?.filter
   const schemas = heard.map(({ payload }) => payload?.json)
   const fault = filterFault(wanted, schemas)
@@ -117,9 +118,9 @@ const poll: Answer = async (runtime, parts, exchange): Promise<WirePolled> => {
 async function wishNamed(runtime: EventsRuntime, owner: string, id: string): Promise<NamedWish> {
   const open = runtime.find(owner, id)
   if (open !== undefined) return open.wish
-  const kept = isSomebody(owner) ? await runtime.polled.find(owner, id) : undefined
-  if (kept !== undefined) return kept
-  throw new McpError('invalid-params', 'params.subscription_id names no subscription, or none any more: give events')
+  const stored = isSomebody(owner) ? await runtime.polled.find(owner, id) : undefined
+  if (stored !== undefined) return stored
+  throw new McpError('invalid-params', 'params.subscription_id names no open subscription. Give params.events instead')
 }
 
 interface NamedWish {
@@ -181,10 +182,10 @@ export class PollSubscriptions {
     const said = { events: [...wish.events].sort(), ...(wish.filter === undefined ? {} : { filter: wish.filter }) }
     const before = await this.find(owner, wish.id)
     if (before !== undefined && canonicalJson({ ...before, cursor, expires }) !== canonicalJson({ ...said, cursor, expires }))
-      return `You have another subscription with the id "${clip(wish.id)}"; choose another id, or end that one first`
+      return `You have another subscription with the id "${clip(wish.id)}". Use another id, or end that subscription first`
     const held = await opened.scan(this.#prefix(owner), { limit: settings.perCaller })
     if (before === undefined && held.length >= settings.perCaller)
-      return `You have ${settings.perCaller} event subscriptions, which is the limit (events.perCaller); end one, or ask for more events in one`
+      return `You have ${settings.perCaller} event subscriptions (the limit, events.perCaller). End one, or request more events in one subscription`
     await this.#write(owner, wish.id, { ...said, cursor, expires })
     return undefined
   }

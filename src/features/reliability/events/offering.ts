@@ -15,7 +15,7 @@ type Payload<S> = Schema extends S ? Params : InferInput<S>
 
 /** Options of `server.event`. */
 export interface EventOptions<S extends Schema> extends Omit<EventFacts<Payload<S>>, 'payload'> {
-  /** The payload schema; emitted payloads are checked against it, and filters may use its fields. */
+  /** The schema of the payload. Emitted payloads are validated, and filters may use its fields. Default: any object. */
   readonly payload?: S
 }
 

@@ -44,23 +44,23 @@ export class OpenSubscriptions {
   }
 
   /** Why a subscription cannot be opened; undefined if it can. An identical one with the same id is replaced. */
-  refusal(wish: SubscriptionCriteria, outlet: EventOutlet): string | undefined {
+  refusal(wish: SubscriptionCriteria, receiver: EventReceiver): string | undefined {
     const { perCaller, total } = this.#limits
     const before = this.find(wish.owner, wish.id)
     if (before !== undefined) {
       if (!isSame(before.wish, wish))
-        return `You have another subscription with the id "${clip(wish.id)}"; choose another id, or end that one first`
+        return `You have another subscription with the id "${clip(wish.id)}". Use another id, or end that subscription first`
       // An identical subscription replaces the older one, from whatever connection.
-      if (before.outlet.to === outlet.to) before.close()
+      if (before.receiver.to === receiver.to) before.close()
       else before.terminate('replaced')
       return undefined
     }
     if ((this.#owners.get(wish.owner)?.size ?? 0) >= perCaller)
-      return `You have ${perCaller} event subscriptions, which is the limit (events.perCaller); end one, or ask for more events in one`
+      return `You have ${perCaller} event subscriptions (the limit, events.perCaller). End one, or request more events in one subscription`
     const mine = this.#accounts.of(wish.account)
     if (mine > 0 && leftOf(total, this.size, mine) === 0)
-      return `You have ${mine} event subscriptions, which is your share of those that can be open (events.total); end one, or try again later`
-    if (this.size >= total) return `${total} event subscriptions are open, which is the limit (events.total); try again later`
+      return `You have ${mine} event subscriptions, which is your share of the limit for all callers (events.total). End one, or retry later`
+    if (this.size >= total) return `${total} event subscriptions are open (the limit, events.total). Retry later`
     return undefined
   }
 
@@ -97,7 +97,7 @@ function isSame(a: SubscriptionCriteria, b: SubscriptionCriteria): boolean {
 }
 
 /** Where a subscription sends its notifications. */
-export interface EventOutlet {
+export interface EventReceiver {
   /** Identifies the receiver. */
   readonly to: object
   /** Whether the receiver is connected and not blocked. */
@@ -110,7 +110,7 @@ export interface EventOutlet {
 }
 
 /** Sends on the stream of a listen request. */
-export function listenOutlet(exchange: Exchange, send: EventOutlet['send']): EventOutlet {
+export function listenReceiver(exchange: Exchange, send: EventReceiver['send']): EventReceiver {
   const { reply } = exchange
   return {
     to: exchange,
@@ -124,7 +124,7 @@ export function listenOutlet(exchange: Exchange, send: EventOutlet['send']): Eve
 }
 
 /** Sends on a session or connection. Over HTTP there may be no open stream for a while. */
-export function conversationOutlet(conversation: Conversation, engine: Engine): EventOutlet {
+export function conversationReceiver(conversation: Conversation, engine: Engine): EventReceiver {
   let waiting: (() => void) | undefined
   const wake = (): void => {
     const fn = waiting

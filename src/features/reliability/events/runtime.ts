@@ -11,7 +11,7 @@ import { subscriptionsPort } from '../../mcp/subscriptions/messages.ts'
 import type { EventData, EventEntry } from './entry.ts'
 import type { WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
 import { PollSubscriptions } from './methods.ts'
-import { conversationOutlet, type EventOutlet, OpenSubscriptions } from './open-subscriptions.ts'
+import { conversationReceiver, type EventReceiver, OpenSubscriptions } from './open-subscriptions.ts'
 import type { EventsParts } from './server.ts'
 import { denial, type GrantedSubscription, ownerIn, readSubscribeRequest } from './subscribe-request.ts'
 import { Subscription, type SubscriptionCriteria, wants, wireEvent } from './subscription.ts'
@@ -100,11 +100,11 @@ export class EventsRuntime {
   }
 
   /** Opens a subscription; nothing is sent before `pump()`. */
-  async subscribe(asker: Asker, wire: WireSubscription, outlet: EventOutlet, owner?: string): Promise<Opening> {
+  async subscribe(asker: Asker, wire: WireSubscription, receiver: EventReceiver, owner?: string): Promise<Opening> {
     this.#opening++
     try {
-      const opening = await this.#subscribe(asker, owner ?? (await ownerIn(asker)), wire, outlet)
-      if (opening.subscription === undefined) outlet.close()
+      const opening = await this.#subscribe(asker, owner ?? (await ownerIn(asker)), wire, receiver)
+      if (opening.subscription === undefined) receiver.close()
       return opening
     } finally {
       this.#opening--
@@ -114,26 +114,27 @@ export class EventsRuntime {
 
   /** Opens a subscription that ends with a session or connection. */
   subscribeOn(conversation: Conversation, asker: Asker, wire: WireSubscription, owner?: string): Promise<Opening> {
-    return this.subscribe(asker, wire, conversationOutlet(conversation, this.#parts.engine()), owner)
+    return this.subscribe(asker, wire, conversationReceiver(conversation, this.#parts.engine()), owner)
   }
 
-  async #subscribe(asker: Asker, owner: string, wire: WireSubscription, outlet: EventOutlet): Promise<Opening> {
+  async #subscribe(asker: Asker, owner: string, wire: WireSubscription, receiver: EventReceiver): Promise<Opening> {
     const granted = await readSubscribeRequest(this.#parts, asker, owner, wire)
     if ('denied' in granted) return { response: granted.denied }
     const { subscription_id: id, supported_events: supported = [] } = granted.response
     await this.#tail.start()
     const era = await this.#feed.era()
     const from = await this.#begin(era, wire.cursor)
-    if (from === undefined) return { response: denial(id, supported, 'cursor: it is none of this server; leave it out') }
-    const refusal = this.#closed ? 'The server is closing' : this.#table.refusal(granted.wish, outlet)
+    if (from === undefined)
+      return { response: denial(id, supported, 'cursor is not a cursor of this server. Leave it out to start now') }
+    const refusal = this.#closed ? 'The server is closing' : this.#table.refusal(granted.wish, receiver)
     if (refusal !== undefined) return { response: denial(id, supported, refusal) }
-    return this.#open(asker, granted, outlet, era, from)
+    return this.#open(asker, granted, receiver, era, from)
   }
 
   #open(
     { caller }: Asker,
     { wish, response, recheck, guarded, expires }: GrantedSubscription,
-    outlet: EventOutlet,
+    receiver: EventReceiver,
     era: string,
     from: Start,
   ): Opening {
@@ -145,7 +146,7 @@ export class EventsRuntime {
         feed: this.#feed,
         tail: this.#tail,
         era,
-        outlet,
+        receiver,
         recheck,
         guarded,
         failed: error => trace('events-unread', error, caller),
@@ -197,7 +198,7 @@ export class EventsRuntime {
     const era = await this.#feed.era()
     const start = await this.#begin(era, cursor)
     if (start === undefined)
-      throw new McpError('invalid-params', `params.cursor is none of this server's; leave it out to begin anew`)
+      throw new McpError('invalid-params', 'params.cursor is not a cursor of this server. Leave it out to start now')
     const page = await this.#feed.read(start.position, { limit: Math.min(limit, pollMost), filter: one => wants(wish, one) })
     const lost = start.lost || page.truncated
     let told = start.position

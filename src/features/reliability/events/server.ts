@@ -30,7 +30,7 @@ import {
   type WireDelivery,
   type WireSubscription,
 } from './messages.ts'
-import type { EventOutlet } from './open-subscriptions.ts'
+import type { EventReceiver } from './open-subscriptions.ts'
 import type { EventsRuntime } from './runtime.ts'
 import { sessionSubscriptions } from './session-subscriptions.ts'
 
@@ -78,7 +78,7 @@ export function eventsServer(kit: ServerKit, options: EventsOptions) {
   const parts: EventsParts = { ...kit, events, settings: settingsOf(options) }
   const { push, pollSeconds } = parts.settings
   const lazy = lazyRuntime(parts)
-  const books = sessionSubscriptions(parts, lazy.load)
+  const subscriptionRecords = sessionSubscriptions(parts, lazy.load)
   const { emit, within } = emitter(parts, lazy)
   const offered = (): boolean => events.size > 0
   let watching = false
@@ -105,7 +105,7 @@ export function eventsServer(kit: ServerKit, options: EventsOptions) {
   /** The ways of delivery on a wire: stateless ones can push on a listen request, others only with a session or connection. */
   const delivery = ({ era }: Revision): readonly WireDelivery[] =>
     push && (era === 'request' || kit.sessions) ? ['push', 'poll'] : ['poll']
-  const answering = { ...parts, books, delivery }
+  const answering = { ...parts, subscriptionRecords, delivery }
   const answered = (method: 'list' | 'subscribe' | 'unsubscribe' | 'poll') => ({
     offered,
     execute: async (exchange: Exchange): Promise<unknown> => {
@@ -121,7 +121,7 @@ export function eventsServer(kit: ServerKit, options: EventsOptions) {
       [pollEvents, answered('poll')],
     ],
     layers: [watched, stepping],
-    memories: [books.memory],
+    memories: [subscriptionRecords.memory],
     capabilities: revision => {
       const more = push ? {} : { supported: false, poll_interval_seconds: pollSeconds }
       return offered() ? extensionCapability(revision, eventsExtension, more) : {}
@@ -141,7 +141,7 @@ export function eventsServer(kit: ServerKit, options: EventsOptions) {
     /** The member of `subscriptions/listen`. */
     listening: {
       member: eventsExtension,
-      open: async (exchange: Exchange, wanted: unknown, send: EventOutlet['send']) => {
+      open: async (exchange: Exchange, wanted: unknown, send: EventReceiver['send']) => {
         if (declaredSettings(exchange.peer, eventsExtension) === undefined)
           throw capabilityMissing(`subscriptions/listen with ${eventsExtension}`, eventsDeclaration)
         if (!offered()) return undefined

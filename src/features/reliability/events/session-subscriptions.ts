@@ -10,7 +10,7 @@ import type { EventsParts } from './server.ts'
 import type { Subscription } from './subscription.ts'
 
 /** A subscription as other processes read it. */
-interface KeptSubscription {
+interface StoredSubscription {
   readonly wire: WireSubscription
   /** Milliseconds since the epoch. */
   readonly expires: number
@@ -18,7 +18,7 @@ interface KeptSubscription {
 
 /** The subscriptions of one conversation: stored ones, and those open in this process. */
 interface SubscriptionBook {
-  readonly kept: Map<string, KeptSubscription>
+  readonly stored: Map<string, StoredSubscription>
   readonly open: Map<string, Subscription>
 }
 
@@ -26,26 +26,26 @@ interface SubscriptionBook {
 export function sessionSubscriptions(parts: EventsParts, load: () => Promise<EventsRuntime>) {
   const memory: ConversationSlot<SubscriptionBook> = {
     make: conversation => {
-      const book: SubscriptionBook = { kept: new Map(), open: new Map() }
+      const book: SubscriptionBook = { stored: new Map(), open: new Map() }
       conversation.onEnd(() => {
         for (const subscription of book.open.values()) subscription.close()
       })
       return book
     },
     key: 'events',
-    save: ({ kept }) => Object.fromEntries(kept),
+    save: ({ stored }) => Object.fromEntries(stored),
     restore: (book, saved, conversation) => {
-      book.kept.clear()
-      for (const [id, kept] of Object.entries(isRecord(saved) ? saved : {})) book.kept.set(id, kept as KeptSubscription)
+      book.stored.clear()
+      for (const [id, stored] of Object.entries(isRecord(saved) ? saved : {})) book.stored.set(id, stored as StoredSubscription)
       sync(conversation, book).catch(error => parts.trace('events-not-taken-up', error))
     },
   }
   // Opens and closes subscriptions after another process has changed them.
-  const sync = async (conversation: Conversation, { open, kept }: SubscriptionBook): Promise<void> => {
+  const sync = async (conversation: Conversation, { open, stored }: SubscriptionBook): Promise<void> => {
     const runtime = await load()
-    for (const [id, subscription] of open) if (!kept.has(id)) subscription.close()
+    for (const [id, subscription] of open) if (!stored.has(id)) subscription.close()
     const asker = { caller: conversation.caller, conversation, meta: undefined }
-    for (const [id, { wire, expires }] of kept) {
+    for (const [id, { wire, expires }] of stored) {
       const left = expires - parts.clock.now()
       if (open.has(id) || left <= 0 || conversation.ended) continue
       const renewed = { ...wire, ttl_seconds: Math.ceil(left / 1_000) }
@@ -75,13 +75,13 @@ export function sessionSubscriptions(parts: EventsParts, load: () => Promise<Eve
       const book = conversation.recall(memory)
       if (conversation.ended) return opened.close()
       enter(book.open, id, opened)
-      book.kept.set(id, { wire: { ...wire, subscription_id: id, cursor }, expires: Date.parse(until) })
-      for (const [other, { expires }] of book.kept) if (expires <= parts.clock.now()) book.kept.delete(other)
+      book.stored.set(id, { wire: { ...wire, subscription_id: id, cursor }, expires: Date.parse(until) })
+      for (const [other, { expires }] of book.stored) if (expires <= parts.clock.now()) book.stored.delete(other)
       await share(runtime, conversation)
     },
     /** Removes a subscription. */
     forget: async (runtime: EventsRuntime, conversation: Conversation, id: string): Promise<void> => {
-      if (conversation.remembered(memory)?.kept.delete(id) === true) await share(runtime, conversation)
+      if (conversation.remembered(memory)?.stored.delete(id) === true) await share(runtime, conversation)
     },
   }
 }

@@ -51,15 +51,15 @@ export async function readSubscribeRequest(
   const tells = tellsTo(parts, asker)
   const supported = parts.events.snapshot.entries.map(({ name }) => name).filter(name => tells(name))
   const deny = (reason: string): { readonly denied: WireSubscribed } => ({ denied: denial(id, supported, reason) })
-  if (id.length === 0 || id.length > idLength) return deny(`subscription_id: give 1 to ${idLength} characters`)
-  if (wire.events.length > mostEvents) return deny(`events: ${wire.events.length} are named; the limit is ${mostEvents}`)
+  if (id.length === 0 || id.length > idLength) return deny(`subscription_id must have 1 to ${idLength} characters`)
+  if (wire.events.length > mostEvents) return deny(`events has ${wire.events.length} names. The limit is ${mostEvents}`)
   const { heard, refused, reasons, recheck, guarded } = await receivableEvents(parts, asker, wire.events)
-  if (heard.length === 0) return deny(reasons.join('; ') || 'events: name at least one')
+  if (heard.length === 0) return deny(reasons.join('; ') || 'events must name at least one event')
   const schemas = heard.map(({ payload }) => payload?.json)
   const fault = filterFault(wire.filter, schemas)
   if (fault !== undefined) return deny(fault)
   const { ttl_seconds: ttl } = wire
-  if (ttl !== undefined && ttl <= 0) return deny('ttl_seconds: give a number above 0')
+  if (ttl !== undefined && ttl <= 0) return deny('ttl_seconds must be a number above 0')
   const { clock, settings } = parts
   // The server's maximum, or less if the client asked for less or its token expires earlier.
   const lifetime = lifetimeOfSeconds(ttl, { mostMs: settings.ttlMs })
@@ -99,7 +99,7 @@ function visibility({ port }: EventsParts, asker: Asker, { name, facts: { scopes
   const judged = port(permissionsPort).judgeEvent(asker, name, scopes)
   if (judged !== undefined) return judged
   if (permits(asker.caller, scopes)) return free
-  return { refusal: `The event "${name}" needs the scopes ${scopes.join(' ')}`, guarded: false }
+  return { refusal: `The event "${name}" requires the scopes ${scopes.join(' ')}`, guarded: false }
 }
 
 /** The answer that denies a subscription. */

@@ -10,7 +10,7 @@ import { wireSuggestion } from '../intent/messages.ts'
 import type { EventData } from './entry.ts'
 import { matchesFilter } from './filter.ts'
 import { eventBookmark, eventHappened, eventsTerminated, type WireEvent, type WireTerminated } from './messages.ts'
-import type { EventOutlet } from './open-subscriptions.ts'
+import type { EventReceiver } from './open-subscriptions.ts'
 
 /** What a subscriber wants to receive. */
 export interface SubscriptionCriteria {
@@ -30,7 +30,7 @@ interface SubscriptionParts {
   readonly tail: Tail
   /** Identifies the feed; part of cursors. */
   readonly era: string
-  readonly outlet: EventOutlet
+  readonly receiver: EventReceiver
   /** Whether the owner may still receive it. */
   readonly recheck: () => Promise<boolean>
   /** That may change during the subscription, so it is checked before each event. */
@@ -77,14 +77,14 @@ export class Subscription {
     return cursorText(this.#parts.era, this.#told)
   }
 
-  get outlet(): EventOutlet {
-    return this.#parts.outlet
+  get receiver(): EventReceiver {
+    return this.#parts.receiver
   }
 
   /** Offers a new event. A reader that is busy or must be rechecked falls back to catching up. */
   offer(occurrence: Occurrence): void {
     if (!this.#live || this.#over || occurrence.cursor <= this.#position) return
-    if (!this.#guarded && this.#parts.outlet.ready) return this.#pass(occurrence)
+    if (!this.#guarded && this.#parts.receiver.ready) return this.#pass(occurrence)
     this.#live = false
     this.#position = occurrence.cursor - 1
     this.pump()
@@ -97,7 +97,7 @@ export class Subscription {
 
   /** Sends a bookmark if the reader has received nothing for long. */
   remind(end: LogPosition, distance: number): void {
-    if (!this.#live || this.#over || end - this.#told < distance || !this.#parts.outlet.ready) return
+    if (!this.#live || this.#over || end - this.#told < distance || !this.#parts.receiver.ready) return
     this.#position = end
     this.#bookmark()
   }
@@ -114,7 +114,7 @@ export class Subscription {
       .finally(() => {
         this.#pumping = false
         // The reader became ready in the meantime.
-        if (!this.#live && !this.#over && this.#parts.outlet.ready) this.pump()
+        if (!this.#live && !this.#over && this.#parts.receiver.ready) this.pump()
       })
   }
 
@@ -131,8 +131,8 @@ export class Subscription {
   /** Sends a final notification, then ends. */
   terminate(reason: WireTerminated['reason']): void {
     if (this.#over) return
-    const { outlet } = this.#parts
-    outlet.send(eventsTerminated, {
+    const { receiver } = this.#parts
+    receiver.send(eventsTerminated, {
       type: 'subscription_terminated',
       subscription_id: this.wish.id,
       reason,
@@ -145,7 +145,7 @@ export class Subscription {
   close(): void {
     if (this.#over) return
     this.#over = true
-    this.#parts.outlet.close()
+    this.#parts.receiver.close()
     this.#parts.ended(this)
     this.#onEnd?.()
   }
@@ -158,9 +158,9 @@ export class Subscription {
 
   // Reads from the tail's buffer if possible, else from the store.
   async #catchUp(): Promise<void> {
-    const { outlet, tail, recheck } = this.#parts
+    const { receiver, tail, recheck } = this.#parts
     while (!this.#over) {
-      if (!outlet.ready) return outlet.whenReady(() => this.pump())
+      if (!receiver.ready) return receiver.whenReady(() => this.pump())
       if (this.#guarded && !(await recheck())) return this.terminate('revoked')
       const held = tail.after(this.#position, pageSize)
       if (held === undefined) await this.#readPage()
@@ -187,7 +187,7 @@ export class Subscription {
   /** False if the reader is not ready for more. */
   #passAll(occurrences: readonly Occurrence[]): boolean {
     for (const occurrence of occurrences) {
-      if (this.#over || !this.#parts.outlet.ready) return false
+      if (this.#over || !this.#parts.receiver.ready) return false
       this.#pass(occurrence)
     }
     return true
@@ -196,15 +196,15 @@ export class Subscription {
   #pass(occurrence: Occurrence): void {
     this.#position = occurrence.cursor
     if (!wants(this.wish, occurrence)) return
-    const { outlet, era } = this.#parts
-    outlet.send(eventHappened, wireEvent(occurrence, this.wish.id, era, this.#told, this.#lost))
+    const { receiver, era } = this.#parts
+    receiver.send(eventHappened, wireEvent(occurrence, this.wish.id, era, this.#told, this.#lost))
     this.#told = occurrence.cursor
     this.#lost = false
   }
 
   #bookmark(): void {
-    const { outlet, era } = this.#parts
-    outlet.send(eventBookmark, {
+    const { receiver, era } = this.#parts
+    receiver.send(eventBookmark, {
       subscription_id: this.wish.id,
       cursor: cursorText(era, this.#position),
       previous_cursor: cursorText(era, this.#told),

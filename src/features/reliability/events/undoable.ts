@@ -40,7 +40,10 @@ export class UndoableEvents {
   /** Throws if the step was rolled back. */
   async refuse(place: string): Promise<void> {
     if ((await this.#parts.opened.get(this.#overKey(place))) === undefined) return
-    throw problem('TRANSACTION_CONFLICT', 'The transaction is over: what this step did was taken back, and it tells nothing more')
+    throw problem(
+      'TRANSACTION_CONFLICT',
+      'The transaction has ended and this step was rolled back, so the step can no longer emit events',
+    )
   }
 
   /** The compensating events of a step, last first, each with the key of the note about the original. From now on the step cannot emit. */

@@ -57,7 +57,7 @@ const argumentsOf = (tool: Frame = {}): string[] => {
   return Object.keys(properties)
 }
 
-describe.each(places)('the façade at %s on %s', (revision, kind) => {
+describe.each(places)('the facade at %s on %s', (revision, kind) => {
   it('lists the methods of what the server offers as tools, and their keys as arguments of the tools that can use them', async () => {
     const wire = await speak(tracker(kind), revision)
     const tools = await listed(wire)
@@ -193,7 +193,7 @@ describe.each(places)('the façade at %s on %s', (revision, kind) => {
     expect(tickets).toEqual([])
   })
 
-  it('a transaction is nobody else’s, whoever asks through the façade', async () => {
+  it('a transaction is nobody else’s, whoever asks through the facade', async () => {
     const server = tracker(kind)
     const ada = await speak(server, revision, { principal: 'ada' })
     const bob = await speak(server, revision, { principal: 'bob' })
@@ -248,7 +248,7 @@ describe.each(places)('the façade at %s on %s', (revision, kind) => {
     expect(problemIn(await call(other, 'poll_events', { subscription_id }))['code']).toBe('INVALID_INPUT')
     for (let i = 0; i < 2; i++)
       expect(structured(await call(wire, 'unsubscribe_events', { subscription_id }))).toMatchObject({ status: 'cancelled' })
-    expect(problemIn(await call(wire, 'poll_events', { subscription_id }))['message']).toContain('give events')
+    expect(problemIn(await call(wire, 'poll_events', { subscription_id }))['message']).toContain('Give params.events')
     expect(wire.heard.some(({ method }) => method === 'notifications/event')).toBe(false)
   })
 
@@ -271,7 +271,7 @@ describe.each(places)('the façade at %s on %s', (revision, kind) => {
     expect(await asked({ ...wish, subscription_id: 'mine/3' })).toMatchObject({ status: 'active' })
   })
 
-  it('E4-3: events with scopes are heard through the façade with what was negotiated there, and not without', async () => {
+  it('E4-3: events with scopes are heard through the facade with what was negotiated there, and not without', async () => {
     const grant = ({ scopes }: { scopes: readonly string[] }) => scopes
     const server = world.serve(kind, { facade: true, permissions: { grant } })
     const audited = server.event('audited', { scopes: ['audit'] })
@@ -321,6 +321,6 @@ describe.each(places)('the façade at %s on %s', (revision, kind) => {
 })
 
 it('a part that there is none of is a mistake, told at once', () => {
-  expect(() => world.serve('memory', { facade: ['telepathy' as never] })).toThrow(/facade has no "telepathy"/)
+  expect(() => world.serve('memory', { facade: ['telepathy' as never] })).toThrow(/facade has no part "telepathy"/)
   expect(() => world.serve('memory', { profile: 'other' as never })).toThrow(/profile is "other"/)
 })

@@ -1,6 +1,6 @@
 /**
- * The façade, for clients without extensions: extension methods become tools, and their `_meta` members become arguments. It has no
- * state; a façade tool calls the method itself for the same caller. Loaded only if an author enables it.
+ * The facade, for clients without extensions: extension methods become tools, and their `_meta` members become arguments. It has no
+ * state; a facade tool calls the method itself for the same caller. Loaded only if an author enables it.
  */
 import type { Catalog } from '../../../core/catalog.ts'
 import { Problem, problem } from '../../../core/problem.ts'
@@ -31,33 +31,33 @@ import { type FacadeTool, facadeTools } from './tools.ts'
 
 type Entry = ToolEntry<CallContext>
 
-/** An entry with façade arguments, and the author's original. */
-interface Dress {
+/** An entry with facade arguments, and the author's original. */
+interface ExtendedEntry {
   readonly bare: Entry
   readonly arguments: readonly FacadeArgument[]
 }
 
-/** The façade of one server: added to its catalog of tools, and kept up to date. */
+/** The facade of one server: added to its catalog of tools, and kept up to date. */
 export class Facade {
   readonly #kit: ServerKit
   readonly #parts: ReadonlySet<FacadePart>
   readonly #catalog: Catalog<Entry>
-  /** The façade tools that are offered, by name. */
+  /** The facade tools that are offered, by name. */
   readonly #own = new Map<string, { readonly entry: Entry; readonly tool: FacadeTool }>()
-  readonly #dressed = new WeakMap<Entry, Dress>()
+  readonly #extended = new WeakMap<Entry, ExtendedEntry>()
   #busy = false
 
   constructor(kit: ServerKit, parts: ReadonlySet<FacadePart>) {
     this.#kit = kit
     this.#parts = parts
     this.#catalog = kit.port(toolsPort).catalog
-    this.#dress()
-    this.#catalog.onChange(() => this.#dress())
+    this.#extendTools()
+    this.#catalog.onChange(() => this.#extendTools())
     // The set of offered methods may also change for reasons outside of the catalog.
-    kit.port(eventsPort).onChange(() => this.#dress())
+    kit.port(eventsPort).onChange(() => this.#extendTools())
   }
 
-  /** Whether a call contains façade arguments. */
+  /** Whether a call contains facade arguments. */
   argues(exchange: Exchange): boolean {
     const args = exchange.params['arguments']
     // A compensation's arguments all belong to the tool.
@@ -83,12 +83,12 @@ export class Facade {
     }
   }
 
-  /** Whether the call is for a façade tool. */
+  /** Whether the call is for a facade tool. */
   owns(exchange: Exchange): boolean {
     return this.#toolOf(exchange) !== undefined
   }
 
-  /** Answers the call of a façade tool. */
+  /** Answers the call of a facade tool. */
   async answer(exchange: Exchange): Promise<unknown> {
     try {
       const value = await callMethod(exchange, this.#toolOf(exchange) as FacadeTool)
@@ -100,7 +100,7 @@ export class Facade {
 
   #argumentsOf({ params }: Exchange): readonly FacadeArgument[] {
     const entry = this.#catalog.get(params['name'] as string)
-    return (entry && this.#dressed.get(entry)?.arguments) ?? []
+    return (entry && this.#extended.get(entry)?.arguments) ?? []
   }
 
   #toolOf({ params }: Exchange): FacadeTool | undefined {
@@ -109,7 +109,7 @@ export class Facade {
     return found !== undefined && this.#catalog.get(name) === found.entry ? found.tool : undefined
   }
 
-  #dress(): void {
+  #extendTools(): void {
     // Changes made here trigger this callback again.
     if (this.#busy) return
     this.#busy = true
@@ -137,13 +137,13 @@ export class Facade {
   #offerArguments(): void {
     for (const entry of this.#catalog.snapshot.entries) {
       if (this.#own.get(entry.name)?.entry === entry) continue
-      const { bare, arguments: before } = this.#dressed.get(entry) ?? { bare: entry, arguments: [] }
+      const { bare, arguments: before } = this.#extended.get(entry) ?? { bare: entry, arguments: [] }
       const suiting = facadeArguments.filter(
         each => this.#parts.has(each.part) && this.#isUsed(each) && each.suits(bare) && !isOwn(bare.tool.inputSchema, each.name),
       )
       if (suiting.length === before.length) continue
-      const next = { ...bare, tool: dressed(bare.tool, suiting) }
-      this.#dressed.set(next, { bare, arguments: suiting })
+      const next = { ...bare, tool: extended(bare.tool, suiting) }
+      this.#extended.set(next, { bare, arguments: suiting })
       this.#catalog.update(next)
     }
   }
@@ -189,7 +189,7 @@ async function callMethod(exchange: Exchange, { method, params }: FacadeTool): P
 // Additional arguments of tools. If a tool already has an argument of that name, it keeps its meaning.
 
 /** What decides which arguments a tool gets. */
-interface DressedTool {
+interface ToolFactsForArguments {
   readonly tool: Tool
   readonly facts: { readonly scopes?: unknown; readonly scopesFor?: unknown }
 }
@@ -201,10 +201,10 @@ interface FacadeArgument {
   readonly extension: string
   readonly schema: Readonly<Record<string, unknown>>
   /** Whether the tool gets this argument. */
-  suits(tool: DressedTool): boolean
+  suits(tool: ToolFactsForArguments): boolean
 }
 
-const changes = ({ tool }: DressedTool): boolean => tool.annotations?.readOnlyHint !== true
+const changes = ({ tool }: ToolFactsForArguments): boolean => tool.annotations?.readOnlyHint !== true
 
 const facadeArguments: readonly FacadeArgument[] = [
   {
@@ -214,7 +214,7 @@ const facadeArguments: readonly FacadeArgument[] = [
     schema: {
       type: 'string',
       pattern: keyPattern.source,
-      description: 'The transaction that this call takes part in, if any: what begin_transaction gave',
+      description: 'The transaction_id of begin_transaction, if this call is a step of a transaction',
     },
     suits: changes,
   },
@@ -226,7 +226,7 @@ const facadeArguments: readonly FacadeArgument[] = [
       type: 'string',
       pattern: keyPattern.source,
       description:
-        'Names this one operation. Give the same key again only to repeat it after its answer was lost: then it is not done twice',
+        'A unique key for this operation. Send the same key again only to retry the same call after its response was lost: the operation is then not executed twice',
     },
     suits: changes,
   },
@@ -234,7 +234,7 @@ const facadeArguments: readonly FacadeArgument[] = [
     name: 'session_token',
     part: 'permissions',
     extension: permissionsExtension,
-    schema: { type: 'string', description: 'The session.token that negotiate_scopes gave, if any' },
+    schema: { type: 'string', description: 'The session.token that negotiate_scopes returned, if any' },
     suits: ({ facts }) => facts.scopes !== undefined || facts.scopesFor !== undefined,
   },
 ]
@@ -250,14 +250,14 @@ function isOwn(schema: Readonly<Record<string, unknown>>, name: string): boolean
 }
 
 /** The tool definition with additional arguments. */
-function dressed(tool: Tool, more: readonly FacadeArgument[]): Tool {
+function extended(tool: Tool, more: readonly FacadeArgument[]): Tool {
   const { inputSchema } = tool
   const own = isRecord(inputSchema['properties']) ? inputSchema['properties'] : {}
   const properties = { ...own, ...Object.fromEntries(more.map(({ name, schema }) => [name, schema])) }
   return { ...tool, inputSchema: { ...inputSchema, properties } }
 }
 
-/** Moves façade arguments to `_meta`. Throws if they are not strings, or contradict `_meta`. */
+/** Moves facade arguments to `_meta`. Throws if they are not strings, or contradict `_meta`. */
 function moved(params: Params, meta: Params | undefined, more: readonly FacadeArgument[]): Params {
   const args = { ...(params['arguments'] as Params) }
   const said: Record<string, unknown> = { ...meta }
@@ -269,7 +269,7 @@ function moved(params: Params, meta: Params | undefined, more: readonly FacadeAr
     const other = isRecord(there) ? there[name] : there
     if (typeof value !== 'string') throw problem('INVALID_INPUT', `${name} must be a string`)
     if (!isRecord(there) || (other !== undefined && other !== value))
-      throw problem('INVALID_INPUT', `${name} and params._meta["${extension}"] say different things: say it in one place`)
+      throw problem('INVALID_INPUT', `${name} and params._meta["${extension}"] have different values. Send only one of them`)
     said[extension] = { ...there, [name]: value }
   }
   return { ...params, arguments: args, _meta: said }

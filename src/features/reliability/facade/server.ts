@@ -1,4 +1,4 @@
-/** Server side of the façade: the option `facade`, and the layers that load and apply it. Off by default. */
+/** Server side of the facade: the option `facade`, and the layers that load and apply it. Off by default. */
 import { defineServerFeature, lazily } from '../../../engine/server-feature.ts'
 import { discover, initialize } from '../../mcp/lifecycle/messages.ts'
 import { readResource } from '../../mcp/resources/messages.ts'
@@ -36,7 +36,7 @@ export const facadeFeature = defineServerFeature<FacadeServerOptions>({
         {
           layers: [
             {
-              // Answers about tools wait until the façade is loaded, so that lists and calls agree.
+              // Answers about tools wait until the facade is loaded, so that lists and calls agree.
               stage: 'enter',
               methods: telling,
               when: () => facade === undefined,

@@ -44,7 +44,7 @@ export const idempotencyClient = defineClientFeature({
       name: 'idempotency',
       sends: (send, tool, { idempotencyKey: given }: ToolCallOptions & IdempotencyCallOptions) => {
         if (given !== undefined && !keyPattern.test(given))
-          throw new TypeError(`"${clip(given)}" is no idempotency key: use ${keyRule}`)
+          throw new TypeError(`"${clip(given)}" is not a valid idempotency key. Use ${keyRule}`)
         // Read-only calls can be repeated without a key.
         if (given === undefined && (!knows() || kit.port(clientToolsPort).known(tool)?.annotations?.readOnlyHint === true))
           return send
@@ -75,12 +75,15 @@ function withKey(options: SendOptions, given: string | undefined): SendOptions {
   }
 }
 
-/** What is known about the call with a key. */
+/** What the server knows about the call with a key. */
 export interface CallStatus {
-  /** `indeterminate`: it was started, and its outcome is unknown. */
+  /** The state of the call. `indeterminate`: it was started, and its outcome is unknown. */
   readonly status: WireStatus['status']
+  /** The tool that was called. Undefined if the key is unknown. */
   readonly tool: string | undefined
+  /** When the call started. Undefined if the key is unknown. */
   readonly startedAt: Date | undefined
+  /** When the call ended. Undefined if it has not. */
   readonly endedAt: Date | undefined
 }
 

@@ -146,7 +146,7 @@ describe.each(cells)('keys at %s on %s', (revision, store) => {
     expect(codeOf(await wire.ask('tools/call', call('late', 'k')))).toBe('OPERATION_TIMEOUT')
     const again = await wire.ask('tools/call', call('late', 'k'))
     expect([codeOf(again), runs.get('late')]).toEqual(['OUTCOME_UNKNOWN', 1])
-    expect(textOf(again)).toMatch(/nobody knows how it ended: Tool late took longer than the \d+ ms it has/)
+    expect(textOf(again)).toMatch(/outcome is unknown: Tool late took longer than its timeout of \d+ ms/)
     expect(resultOf(await wire.ask('idempotency/get', { idempotency_key: 'k' }))).toMatchObject({
       idempotency_key: 'k',
       status: 'indeterminate',

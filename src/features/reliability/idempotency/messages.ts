@@ -26,7 +26,7 @@ export interface WireReplay {
 /** The syntax of keys. */
 export const keyPattern = /^[a-zA-Z0-9_\-:.]{1,128}$/
 /** The same in words, for error messages. */
-export const keyRule = '1 to 128 of A-Z a-z 0-9 _ - : .'
+export const keyRule = '1 to 128 characters of A-Z a-z 0-9 _ - : .'
 
 /** The header that carries the key, so that proxies can see it. */
 export const keyHeader = 'idempotency-key'
@@ -36,6 +36,7 @@ export const otherKeyHeader = 'x-idempotency-key'
 /** What is known about the call with a key. */
 export interface WireStatus {
   readonly idempotency_key: string
+  /** What is known of the call. `indeterminate`: it was started, and its outcome is unknown. */
   readonly status: 'unknown' | 'running' | 'waiting' | 'done' | 'failed' | 'indeterminate' | 'undone'
   readonly tool?: string
   readonly started_at?: string

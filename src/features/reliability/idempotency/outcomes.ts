@@ -41,7 +41,7 @@ export function rememberResult(exchange: Exchange, result: Marked, longest: numb
     return storedResult(exchange, result, longest)
   } catch {
     // The response fails for the same reason, and reports it.
-    return rememberFailure(new McpError('internal', 'The result could not be written as JSON'))
+    return rememberFailure(new McpError('internal', 'The result cannot be serialised as JSON'))
   }
 }
 
@@ -130,16 +130,20 @@ function isJson(data: unknown): boolean {
 }
 
 function tooLong(key: string, length: number): Problem {
-  return problem('PAYLOAD_TOO_LARGE', `It was done, but its result of ${length} characters was too long to be kept`, {
+  return problem('PAYLOAD_TOO_LARGE', `The call was executed, but its result of ${length} characters was too long to be stored`, {
     category: 'permanent',
-    suggestion: 'Read what it changed by another tool; do not do it again',
+    suggestion: 'Do not repeat the call. Read what it changed with another tool',
     details: { idempotency_key: key },
   })
 }
 
 function elsewhere(key: string, revision: string): Problem {
-  return problem('IDEMPOTENCY_CONFLICT', `Under this key a task was begun at revision ${revision}, where alone it can be seen`, {
-    suggestion: `Ask for it at revision ${revision}`,
-    details: { idempotency_key: key },
-  })
+  return problem(
+    'IDEMPOTENCY_CONFLICT',
+    `The task with this idempotency key was started at revision ${revision} and is visible only at that revision`,
+    {
+      suggestion: `Request it at revision ${revision}`,
+      details: { idempotency_key: key },
+    },
+  )
 }

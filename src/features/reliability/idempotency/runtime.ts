@@ -190,7 +190,7 @@ function checkName(owner: string, key: string): void {
   if (!mayName(owner, key))
     throw new McpError(
       'invalid-params',
-      `Without authorization or a session an idempotency key must be one that nobody else can guess: give at least ${secretLength} random characters, such as a UUID, or sign in`,
+      `Without authorization or a session, an idempotency key must be impossible to guess. Use at least ${secretLength} random characters, such as a UUID, or sign in`,
     )
 }
 
@@ -224,7 +224,7 @@ function endOf(exchange: Exchange, result: FailedResult): End {
 
 /** The reason shown to whoever repeats the call. */
 function lostBy(result: FailedResult): string {
-  return clip(result[failureProblem]?.message ?? 'it was stopped', 300)
+  return clip(result[failureProblem]?.message ?? 'the call was stopped', 300)
 }
 
 function endOfFailure(exchange: Exchange, error: unknown): 'paused' | 'released' | McpError {
@@ -263,15 +263,18 @@ async function status({ journal }: Parts, exchange: Exchange): Promise<WireStatu
 }
 
 function conflict(key: string, { target, status }: Operation): Problem {
-  const what = status === 'undone' ? 'was taken back since' : 'was another one'
-  return problem('IDEMPOTENCY_CONFLICT', `The call under this idempotency key ${what}`, {
-    suggestion: 'Use a new key for each call, and the same key only to repeat it',
+  const message =
+    status === 'undone'
+      ? 'The call with this idempotency key has since been undone'
+      : 'This idempotency key was already used for a different call'
+  return problem('IDEMPOTENCY_CONFLICT', message, {
+    suggestion: 'Use a new key for each call. Use the same key only to retry the same call',
     details: { idempotency_key: key, tool: target, status },
   })
 }
 
 function inProgress(key: string): Problem {
-  return problem('IDEMPOTENCY_IN_PROGRESS', 'The call under this idempotency key is still under way', {
+  return problem('IDEMPOTENCY_IN_PROGRESS', 'The call with this idempotency key is still running', {
     retryAfter: 1000,
     details: { idempotency_key: key },
   })
@@ -279,9 +282,9 @@ function inProgress(key: string): Problem {
 
 function unknown(key: string, { target, startedAt, endedAt, lostBy }: Operation): Problem {
   const why = lostBy === undefined ? '' : `: ${lostBy}`
-  return problem('OUTCOME_UNKNOWN', `The call under this idempotency key was begun, and nobody knows how it ended${why}`, {
+  return problem('OUTCOME_UNKNOWN', `The call with this idempotency key was started, but its outcome is unknown${why}`, {
     actor: 'user',
-    suggestion: 'Find out whether it had its effect before doing it again under a new key',
+    suggestion: 'Check whether the call took effect before you repeat it with a new key',
     details: {
       idempotency_key: key,
       tool: target,
@@ -318,7 +321,7 @@ function keyOf(exchange: Exchange, maxTtlMs: number): KeyOfCall | undefined {
   if (typeof key !== 'string' || !keyPattern.test(key)) throw invalid(`The idempotency key must be ${keyRule}`)
   const other = found.find(each => each !== key)
   if (other !== undefined)
-    throw invalid(`One call has one idempotency key, not "${clip(key)}" and "${clip(String(other))}": send the same everywhere`)
+    throw invalid(`The call has two different idempotency keys, "${clip(key)}" and "${clip(String(other))}". Send only one key`)
   const asked = said['idempotency_ttl_seconds']
   const ttlMs = lifetimeOfSeconds(secondsIn(asked), { mostMs: maxTtlMs })
   return { key, ttlMs, shortened: asked !== undefined && ttlMs < (asked as number) * 1_000 }

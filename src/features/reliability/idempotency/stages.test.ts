@@ -60,7 +60,7 @@ function serve() {
     sides: [lifecycleServer({ cache }), tools.side, problemServer(), idempotency, { layers }],
   })
   engines.push(engine)
-  return { door: engine, passed, refusing, runs: () => runs }
+  return { acceptor: engine, passed, refusing, runs: () => runs }
 }
 
 const capabilities = { extensions: { 'dev.vivarium/idempotency': {}, 'dev.vivarium/problem': {} } }

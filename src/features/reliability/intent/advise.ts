@@ -13,7 +13,7 @@ import { intentExtension, isTooLong, longestIntent, type WireIntent, wireSuggest
 import type { SuggestionParts } from './server.ts'
 
 /** How long a response waits for a suggestion, counted from the start of the call. */
-const patienceMs = 1000
+const waitMs = 1000
 /** Limit of tool-list pages that are searched for the suggested tool. */
 const mostPages = 100
 
@@ -35,8 +35,8 @@ export async function advised(parts: SuggestionParts, exchange: Exchange, next: 
 // Answers `suggest_only`: the tool is not called.
 function suggestOnly(exchange: Exchange, found: Suggestion | undefined): CallToolResult {
   const tool = clip(exchange.params['name'] as string)
-  const advice = found === undefined ? 'There is nothing better to suggest' : `Suggested instead: ${found.tool}. ${found.reason}`
-  const text = `${tool} was not called, since only a suggestion was asked for. ${advice}`
+  const advice = found === undefined ? 'There is no better suggestion' : `Suggested instead: ${found.tool}. ${found.reason}`
+  const text = `${tool} was not called, because only a suggestion was requested. ${advice}`
   const meta = found === undefined ? {} : { suggestion: wireSuggestion(found) }
   return { content: [{ type: 'text', text }], _meta: { [intentExtension]: meta } }
 }
@@ -49,7 +49,7 @@ async function suggestion(parts: SuggestionParts, exchange: Exchange, intent: st
   // Cloned, so that the author's function cannot change the call.
   const args = structuredClone(exchange.params['arguments'] ?? {}) as Params
   const { promise: late, resolve } = Promise.withResolvers<undefined>()
-  const stop = clock.setTimeout(() => resolve(undefined), patienceMs)
+  const stop = clock.setTimeout(() => resolve(undefined), waitMs)
   try {
     const made = Promise.resolve(suggest({ tool, arguments: args, intent }, context(exchange)))
     const checked = made.then(found => (found === undefined ? undefined : visible(parts, exchange, found)))
@@ -68,7 +68,7 @@ async function suggestion(parts: SuggestionParts, exchange: Exchange, intent: st
 async function visible({ port }: SuggestionParts, exchange: Exchange, found: Suggestion): Promise<Suggestion | undefined> {
   checkSuggestion(found, 'A suggestion')
   const { tool } = found
-  if (port(toolsPort).catalog.get(tool) === undefined) throw new TypeError(`There is no tool "${clip(tool)}" to suggest`)
+  if (port(toolsPort).catalog.get(tool) === undefined) throw new TypeError(`The suggested tool "${clip(tool)}" does not exist`)
   let cursor: string | undefined
   for (let page = 0; page < mostPages; page++) {
     const { tools, nextCursor } = await requestInternally(exchange, listTools, cursor === undefined ? {} : { cursor })
@@ -84,13 +84,13 @@ function wishOf({ meta }: Exchange): WireIntent {
   const said = meta?.[intentExtension]
   const where = `params._meta["${intentExtension}"]`
   if (!isRecord(said) || typeof said['intent'] !== 'string')
-    throw new McpError('invalid-params', `${where} must be an object with intent, a string`)
+    throw new McpError('invalid-params', `${where} must be an object with a string member intent`)
   const { intent, mode = 'advise' } = said
   if (mode !== 'advise' && mode !== 'suggest_only')
     throw new McpError('invalid-params', `${where}.mode must be advise or suggest_only`)
   if (isTooLong(intent))
     throw problem('INVALID_INPUT', `The intent is longer than ${longestIntent} bytes`, {
-      suggestion: 'Say in a sentence or two what the call is for',
+      suggestion: 'Describe the purpose of the call in one or two sentences',
     })
   return { intent, mode }
 }

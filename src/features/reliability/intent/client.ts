@@ -24,14 +24,23 @@ export type { Suggestion } from '../../../core/suggestion.ts'
 /** Decides about a suggestion. True: make the suggested call instead. `server`: who made the suggestion. */
 type OnSuggestion = (
   suggestion: Suggestion,
-  call: { readonly tool: string; readonly arguments: Params; readonly intent: string; readonly server: string },
+  call: {
+    /** The tool of the original call. */
+    readonly tool: string
+    /** The arguments of the original call. */
+    readonly arguments: Params
+    /** What the original call is for. */
+    readonly intent: string
+    /** The name of the server that made the suggestion. */
+    readonly server: string
+  },
 ) => Awaitable<boolean>
 
 /** Options of a call. */
 export interface IntentCallOptions {
-  /** What the call is for, in a sentence. Sent only if `connect` has `intent: true`. */
+  /** What the call is for, in a sentence. Sent only if `connect` has `intent: true`. Default: none. */
   readonly intent?: string
-  /** Do not execute the call; only ask for a suggestion. */
+  /** Whether to ask for a suggestion only, without executing the call. Default false. */
   readonly suggestOnly?: boolean
 }
 
@@ -108,7 +117,9 @@ function intentMeta(
 ): Params | undefined {
   if (intent === undefined && !suggestOnly) return undefined
   if (intent !== undefined && isTooLong(intent))
-    throw new TypeError(`The intent is longer than ${longestIntent} bytes: say in a sentence or two what the call is for`)
+    throw new TypeError(
+      `The intent is longer than ${longestIntent} bytes. Describe the purpose of the call in one or two sentences`,
+    )
   const heard = enabled && declaredSettings(server, intentExtension) !== undefined
   if (suggestOnly && (!heard || intent === undefined)) throw onlySuggested(intent, enabled)
   if (!heard || intent === undefined) return undefined
@@ -126,9 +137,9 @@ export function suggestionText(server: string, { tool, reason }: Suggestion): st
 function onlySuggested(intent: string | undefined, enabled: boolean) {
   const fix =
     intent === undefined
-      ? 'Say with the option intent what the call is for'
+      ? 'Describe the purpose of the call with the option intent'
       : enabled
-        ? 'Ask a server that knows intents'
-        : 'Give connect the option intent: true'
-  return problem('UNSUPPORTED', 'Only a suggestion was wished for, and the server would make the call', { suggestion: fix })
+        ? 'Use a server that supports intents'
+        : 'Pass the option intent: true to connect'
+  return problem('UNSUPPORTED', 'Only a suggestion was requested, but the server would execute the call', { suggestion: fix })
 }

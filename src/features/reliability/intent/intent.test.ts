@@ -138,7 +138,7 @@ describe.each(eras)('intents at %s', revision => {
       ),
       { intent: wish, mode: 'suggest_only' },
     )
-    expect([textOf(told), ran]).toEqual([expect.stringContaining('nothing better'), []])
+    expect([textOf(told), ran]).toEqual([expect.stringContaining('no better suggestion'), []])
   })
 
   it('E2-5: an intent of more than 2048 bytes is refused as invalid input, one of 2048 is not', async () => {
@@ -163,7 +163,7 @@ describe.each(eras)('intents at %s', revision => {
 describe.each(eras)('a client with an intent at %s', revision => {
   const linked = async (server: Server, options: ConnectOptions, revisions: readonly RevisionId[] = [revision]) => {
     const [near, far] = memoryPair()
-    server.door.accept(far)
+    server.acceptor.accept(far)
     const mcp = await connect(near, { revisions, ...options })
     clients.push(mcp)
     return mcp

@@ -9,6 +9,7 @@ import { intentExtension, intentIn } from './messages.ts'
 
 /** A call and its intent. */
 export interface IntendedCall {
+  /** The name of the tool. */
   readonly tool: string
   /** A copy; changes do not affect the call. */
   readonly arguments: Params
@@ -17,6 +18,7 @@ export interface IntendedCall {
 }
 
 // Options of intents.
+/** Options of intents. */
 interface IntentOptions<C> {
   /**
    * Finds a call that serves the intent better: another tool, or other arguments. The caller gets it only if it may see the tool. The
@@ -27,7 +29,7 @@ interface IntentOptions<C> {
 
 /** The options of `createServer` that this feature reads. */
 export interface IntentServerOptions<C> {
-  /** Handles intents; if set, clients are told that intents are supported. */
+  /** Suggests better calls for what callers intend. If set, the server declares that it supports intents. Default: not supported. */
   readonly intent?: IntentOptions<C>
 }
 

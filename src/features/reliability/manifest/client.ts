@@ -47,8 +47,8 @@ export const manifestClient = defineClientFeature({
     const fetch = async (send: SendOptions): Promise<WireManifestResult> => {
       const cache = kit.port(cachePort)
       const place = cache.place(getManifest.name, {}, send.meta)
-      const kept = cache.get(place) as WireManifestResult | undefined
-      if (kept !== undefined) return kept
+      const stored = cache.get(place) as WireManifestResult | undefined
+      if (stored !== undefined) return stored
       const before = last
       const params = before === undefined ? {} : { if_revision: before.revision }
       const result = resultOf(await kit.session.request(getManifest, params, send), before)
@@ -83,16 +83,16 @@ export const manifestClient = defineClientFeature({
 })
 
 /** Checks the answer, and combines "not modified" with the cached manifest. */
-function resultOf(answer: unknown, kept: WireManifestResult | undefined): WireManifestResult {
-  if (!isRecord(answer) || typeof answer['revision'] !== 'string') throw bad('without a revision')
+function resultOf(answer: unknown, stored: WireManifestResult | undefined): WireManifestResult {
+  if (!isRecord(answer) || typeof answer['revision'] !== 'string') throw bad('has no revision')
   const { revision } = answer
   const ttlMs = typeof answer['ttlMs'] === 'number' ? answer['ttlMs'] : 0
   const cacheScope = answer['cacheScope'] === 'public' ? 'public' : 'private'
   if (answer['not_modified'] !== true) return { revision, manifest: checked(answer['manifest']), ttlMs, cacheScope }
   // Without a cached copy of that revision the answer is unusable.
-  if (kept?.revision !== revision) throw bad('that a revision stays as it is which this client does not have')
+  if (stored?.revision !== revision) throw bad('refers to a revision that this client does not have')
   const { rate_limits } = answer
-  const manifest = rate_limits === undefined ? kept.manifest : checked({ ...kept.manifest, rate_limits })
+  const manifest = rate_limits === undefined ? stored.manifest : checked({ ...stored.manifest, rate_limits })
   return { revision, manifest, ttlMs, cacheScope }
 }
 
@@ -106,7 +106,7 @@ function checked(value: unknown): WireManifest {
 }
 
 function bad(how: string): McpError {
-  return new McpError('invalid-result', `The server answered manifest/get ${how}`)
+  return new McpError('invalid-result', `The server's response to manifest/get ${how}`)
 }
 
 /** A partial manifest from what every server announces. */
@@ -141,7 +141,7 @@ export function readManifest(value: unknown): WireManifest {
   }
   const manifest = value as WireManifest
   for (const [what, { length }] of Object.entries({ tools: manifest.tools, events: manifest.events ?? [] }))
-    if (length > most) throw new TypeError(`The manifest has ${length} ${what}; the limit is ${most}`)
+    if (length > most) throw new TypeError(`The manifest has ${length} ${what}. The limit is ${most}`)
   return manifest
 }
 
@@ -162,9 +162,11 @@ export function exportManifest({ tools, events, about }: ImportedManifest): Wire
 }
 
 // Type-level conversion of snake_case names.
+/** A name in camel case instead of snake case. */
 type Camel<S> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S
 // Schemas keep their member names.
 type Opaque = 'input_schema' | 'output_schema' | 'payload_schema'
+/** A type with the names of its members in camel case. */
 type Camelled<T> = T extends readonly (infer Item)[]
   ? readonly Camelled<Item>[]
   : T extends object

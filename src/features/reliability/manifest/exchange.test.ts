@@ -66,12 +66,12 @@ describe('manifests as documents', () => {
     )
     expect(() => readManifest(bad({ supported_extensions: ['telepathy'] }))).toThrow('supported_extensions[0] must be one of')
     const tool = { name: 'same', description: '', input_schema: {} }
-    expect(() => importManifest(bad({ tools: [tool, tool] }))).toThrow('There is a tool "same" already')
-    expect(() => readManifest(bad({ tools: Array(10_001).fill(tool) }))).toThrow('the limit is 10000')
+    expect(() => importManifest(bad({ tools: [tool, tool] }))).toThrow('The tool "same" already exists')
+    expect(() => readManifest(bad({ tools: Array(10_001).fill(tool) }))).toThrow('The limit is 10000')
     const event = { name: 'same', description: '', delivery: ['poll'] }
-    expect(() => importManifest(bad({ events: [event, event] }))).toThrow('There is a event "same" already')
+    expect(() => importManifest(bad({ events: [event, event] }))).toThrow('The event "same" already exists')
     expect(() => readManifest(bad({ events: [{ ...event, delivery: ['owl'] }] }))).toThrow('events[0].delivery[0] must be one of')
-    expect(() => readManifest(bad({ events: Array(10_001).fill(event) }))).toThrow('10001 events; the limit is 10000')
+    expect(() => readManifest(bad({ events: Array(10_001).fill(event) }))).toThrow('10001 events. The limit is 10000')
   })
 
   it('never fail otherwise than by a TypeError or a name that is there twice, whatever comes', () => {
@@ -82,7 +82,7 @@ describe('manifests as documents', () => {
             const imported = importManifest(manifest)
             expect(exportManifest(imported)).toEqual(manifest)
           } catch (error) {
-            expect(String(error)).toMatch(/^TypeError: The manifest|There is a (tool|event)/)
+            expect(String(error)).toMatch(/^TypeError: The manifest|The (tool|event) "/)
           }
         }
       }),

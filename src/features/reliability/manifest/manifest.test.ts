@@ -363,7 +363,7 @@ describe.each(revisions)('the manifest on %s', revision => {
     expect(contents).toMatchObject({ mimeType: 'application/json', _meta: { [manifestExtension]: { revision: current } } })
   })
 
-  it('E1-2: has the tools of the façade too, from the first word on', async () => {
+  it('E1-2: has the tools of the facade too, from the first word on', async () => {
     const wire = await open(make({ facade: true }))
     const { revision: named } = (await settings(wire)) as { revision: string }
     const { revision: current, manifest } = await got(wire)
@@ -373,7 +373,7 @@ describe.each(revisions)('the manifest on %s', revision => {
     expect(current).toBe(named)
   })
 
-  it('is a tool for clients that know no extensions, where the façade is on', async () => {
+  it('is a tool for clients that know no extensions, where the facade is on', async () => {
     const wire = await speak(make({ facade: ['manifest'] }), revision)
     const called = resultOf(await wire.ask('tools/call', { name: 'get_manifest', arguments: {} }))
     expect(called['structuredContent']).toMatchObject({ manifest: { server: { name: 'tracker' } } })
@@ -426,8 +426,8 @@ describe('what an author says', () => {
     const input = z.object({ cursor: z.string().optional() })
     const output = z.object({ next: z.string().optional() })
     const add = (options: object) => () => server.tool('x', options, () => ({}))
-    expect(add({ input, pagination: { cursor: 'cursor', next: 'next' } })).toThrow('its output has no "next"')
-    expect(add({ output, pagination: { cursor: 'cursor', next: 'next' } })).toThrow('its input has no "cursor"')
+    expect(add({ input, pagination: { cursor: 'cursor', next: 'next' } })).toThrow('the output schema has no property "next"')
+    expect(add({ output, pagination: { cursor: 'cursor', next: 'next' } })).toThrow('the input schema has no property "cursor"')
     expect(add({ input, output, pagination: { cursor: 'cursor', after: 'next' } })).toThrow('has no option "after"')
   })
 

@@ -58,22 +58,22 @@ export class Documents {
 
   /** The manifest for callers that see all tools. */
   whole(revision: Revision): Promise<Built> {
-    return this.#kept(revision).coming
+    return this.#stored(revision).coming
   }
 
   /** Its revision, if it is already built. */
   known(revision: Revision): string | undefined {
-    return this.#kept(revision).built?.revision
+    return this.#stored(revision).built?.revision
   }
 
   /** Answers `manifest/get`. Changed counters are no reason to send the whole document again. */
   async answer(exchange: Exchange): Promise<unknown> {
     const { built, manifest, cache } = await this.#of(exchange)
     const { revision } = built
-    const isKept = exchange.params['if_revision'] === revision
-    if (manifest === built.manifest) return isKept ? { not_modified: true, revision, ...cache } : built.page
+    const isCurrent = exchange.params['if_revision'] === revision
+    if (manifest === built.manifest) return isCurrent ? { not_modified: true, revision, ...cache } : built.page
     const { rate_limits } = manifest
-    return isKept ? { not_modified: true, revision, rate_limits, ...cache } : { revision, manifest, ...cache }
+    return isCurrent ? { not_modified: true, revision, rate_limits, ...cache } : { revision, manifest, ...cache }
   }
 
   /** The manifest as a resource. */
@@ -117,21 +117,21 @@ export class Documents {
   }
 
   /** A cached document: pending, then finished. */
-  #kept(revision: Revision) {
+  #stored(revision: Revision) {
     const { kit, cache } = this.#parts
     const current = kit.port(toolsPort).catalog.snapshot
     // Extensions and events can change independently of the tools.
     const key = `manifest ${revision.id} ${kit.port(eventsPort).version()} ${extensionsOf(this.#parts, revision).join()}`
     return current.memo(key, () => {
       const coming = built(manifestOf(this.#parts, revision, current.entries), cache)
-      const kept = { coming, built: undefined as Built | undefined }
+      const stored = { coming, built: undefined as Built | undefined }
       coming.then(
         done => {
-          kept.built = done
+          stored.built = done
         },
         () => {},
       )
-      return kept
+      return stored
     })
   }
 }

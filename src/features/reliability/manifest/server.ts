@@ -21,9 +21,9 @@ import type { Documents } from './runtime.ts'
 
 /** Options of the manifest. */
 export interface ManifestOptions {
-  /** How callers authenticate. */
+  /** How callers authenticate. Default: nothing is stated. */
   readonly auth?: readonly AuthMethod[]
-  /** Descriptions of scopes, by name. Scopes that tools need are listed in any case. */
+  /** Descriptions of scopes, by name. Scopes that tools need are listed in any case. Default: none. */
   readonly scopes?: Readonly<Record<string, string>>
   /** The website of this server. Default: `websiteUrl`. */
   readonly homepage?: string
@@ -112,7 +112,7 @@ export const manifestFeature = defineServerFeature<ManifestServerOptions>({
 const listedAs = {
   name: 'manifest',
   title: 'Service manifest',
-  description: 'All tools and events of this server, and what is known of each: scopes, confirmation, cost, limits',
+  description: 'All tools and events of this server, with the scopes, confirmation, cost and limits of each',
   mimeType: 'application/json',
 }
 
@@ -120,8 +120,13 @@ const listedAs = {
 
 /** The option of a tool. */
 export interface PaginationToolOption {
-  /** Its results are paginated: the argument with the cursor, and the output member with the next one. */
-  readonly pagination?: { readonly cursor: string; readonly next: string }
+  /** The argument and the output member that hold cursors, if results are paginated. Default: not paginated. */
+  readonly pagination?: {
+    /** The name of the argument that takes the cursor. */
+    readonly cursor: string
+    /** The name of the output member that holds the next cursor. */
+    readonly next: string
+  }
 }
 
 /** The `_meta` of the tool. Throws if the schemas lack these members. */
@@ -134,8 +139,8 @@ function paginationMeta(
   const where = `The pagination of tool "${clip(tool)}"`
   checkOptions(where, pagination, { cursor: 'string', next: 'string' })
   const { cursor, next } = pagination
-  if (!declares(inputSchema, cursor)) throw new TypeError(`${where}: its input has no "${clip(String(cursor))}"`)
-  if (!declares(outputSchema, next)) throw new TypeError(`${where}: its output has no "${clip(String(next))}"`)
+  if (!declares(inputSchema, cursor)) throw new TypeError(`${where}: the input schema has no property "${clip(String(cursor))}"`)
+  if (!declares(outputSchema, next)) throw new TypeError(`${where}: the output schema has no property "${clip(String(next))}"`)
   return { [manifestExtension]: { supports_pagination: true } }
 }
 

@@ -54,7 +54,7 @@ function saysMedia(tool: Tool | undefined): tool is Tool {
   return tool?._meta?.[mediaExtension] !== undefined
 }
 
-const works = () => import('./runtime.ts')
+const loadRuntime = () => import('./runtime.ts')
 
 /** Throws the problem that the server would report. A tool must be known before it is called; if it cannot be, the server checks. */
 async function checkCall(
@@ -66,12 +66,12 @@ async function checkCall(
   await tools.learn(name, signal).catch(() => {})
   const tool = tools.known(name)
   const media = mediaOf(tool?._meta)
-  if (tool !== undefined && media !== undefined) (await works()).inspectArguments(media, tool.inputSchema, args)
+  if (tool !== undefined && media !== undefined) (await loadRuntime()).inspectArguments(media, tool.inputSchema, args)
 }
 
 /** Returns warnings about a result. Throws if a block is not what it claims to be. */
 async function checkResult(tool: Tool, { content, isError, _meta }: CallToolResult): Promise<readonly string[]> {
   const media = mediaOf(tool._meta)
   if (media === undefined || isError === true || !Array.isArray(content)) return warningsIn(_meta)
-  return (await works()).inspectContent(media, content).map(({ message }) => message)
+  return (await loadRuntime()).inspectContent(media, content).map(({ message }) => message)
 }

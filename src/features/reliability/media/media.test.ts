@@ -80,7 +80,7 @@ describe.each(revisions)('media at %s', revision => {
     expect(problemOf(answer)).toMatchObject({
       code: 'PAYLOAD_TOO_LARGE',
       category: 'invalid_input',
-      suggestion: 'Send at most 100 bytes in all',
+      suggestion: 'Send at most 100 bytes in total',
       details: { block: 'arguments.photo', rule: 'size', max_size_bytes: 100 },
     })
     expect(textOf(answer)).toContain('100')
@@ -227,7 +227,7 @@ describe.each(revisions)('media at %s', revision => {
     expect(traced).toEqual(['media-unlisted'])
     const mcp = await connectInMemory(server, { revision })
     const out = await mcp.callTool('draw', { mimeType: 'image/png', data: base64(png) })
-    expect(out.warnings).toEqual([expect.stringContaining('content[1] is image/png')])
+    expect(out.warnings).toEqual([expect.stringContaining('content[1] has the type image/png')])
     expect((await mcp.callTool('draw', { mimeType: 'image/gif', data: base64(Buffer.from('GIF89a')) })).warnings).toEqual([])
     await mcp.close()
   })
@@ -284,7 +284,7 @@ it('a tool without media is called past all of it', async () => {
 })
 
 it.each([
-  [{ input: ['picture'] }, /no media type/],
+  [{ input: ['picture'] }, /not a media type/],
   [{ maxInputBytes: 1.5 }, /whole number/],
   [{ transport: 'multipart' }, /base64/],
   [{ sizes: 1 }, /no option "sizes"/],

@@ -111,14 +111,19 @@ export interface ReadMediaOptions {
 export type MediaValue = string | object
 
 /**
- * Decodes media, from arguments or from results. Throws a Problem that names the rule where it is too large, broken, or something
- * else than it says; nothing is decoded then.
+ * Decodes media of arguments or results. Throws a `Problem` that names the rule if the media is too large, malformed, or not of
+ * the declared type. Nothing is decoded then.
  * @example const { bytes, mime } = await readMedia(out.content[0], { types: ['image/*'], maxBytes: 1_000_000 })
  */
 export async function readMedia(
   value: MediaValue | undefined,
   options: ReadMediaOptions = {},
-): Promise<Artifact & { readonly by: 'value' }> {
+): Promise<
+  Artifact & {
+    /** The bytes are in the artifact itself. */
+    readonly by: 'value'
+  }
+> {
   const { decodeMedia } = await import('./runtime.ts')
   return decodeMedia(value, options)
 }

@@ -50,7 +50,7 @@ function breachOf(pieces: readonly MediaPiece[], rules: MediaRules): Breach | un
   for (const piece of pieces) {
     if (piece.type !== undefined && !isMime(piece.type)) return noType(piece)
     const size = piece.data === undefined ? (piece.size ?? 0) : base64Size(piece.data)
-    if (size === undefined) return noBase64(piece, 'breaks off in the middle of a byte, or has too much padding')
+    if (size === undefined) return noBase64(piece, 'ends in the middle of a byte or has too much padding')
     total += size
     if (rules.max !== undefined && total > rules.max) return tooLarge(piece, total, rules.max, rules)
   }
@@ -68,7 +68,7 @@ function typeBreach(piece: MediaPiece, { types, strict }: MediaRules): Breach | 
   const meant = type ?? (head && sniff(head))
   if (strict && types !== undefined && (meant === undefined || !isListed(meant, types))) return unlisted(piece, meant, types)
   if (data === undefined || head === undefined) return undefined
-  if (!isBase64(data)) return noBase64(piece, 'has characters that are none of base64')
+  if (!isBase64(data)) return noBase64(piece, 'has characters that base64 does not allow')
   const shown = type === undefined ? undefined : contradiction(type, head)
   return shown === undefined || type === undefined ? undefined : contradicted(piece, type, shown)
 }
@@ -78,7 +78,7 @@ function warningsOf(pieces: readonly MediaPiece[], { types, strict }: MediaRules
   if (types === undefined || strict) return []
   return pieces.flatMap(({ where, type }) => {
     if (type === undefined || isListed(type, types)) return []
-    const message = `${where} is ${clip(type)}, which the tool does not announce: it lists ${clip(types.join(', '), 200)}`
+    const message = `${where} has the type ${clip(type)}, but the tool declares only ${clip(types.join(', '), 200)}`
     return [{ block: where, rule: 'types', message }]
   })
 }
@@ -92,7 +92,7 @@ function refusal(way: 'input' | 'output', { rule, block, message, fix, details }
   const own = way === 'output'
   const code = own ? 'SERVER_ERROR' : 'INVALID_INPUT'
   return problem(rule === 'size' ? 'PAYLOAD_TOO_LARGE' : code, message, {
-    suggestion: own ? 'The tool has run; do not call it again for this: its author has to mend its result' : fix,
+    suggestion: own ? 'The tool has run. Do not repeat the call: the author of the tool must correct its result' : fix,
     actor: own ? 'operator' : 'caller',
     details: { block, rule, ...details },
     ...(own ? { category: 'permanent' as const } : {}),
@@ -101,30 +101,30 @@ function refusal(way: 'input' | 'output', { rule, block, message, fix, details }
 
 // The five rules, each with its message and fix.
 function noType({ where, type = '' }: MediaPiece): Breach {
-  const message = `The media type of ${where}, "${clip(type)}", is none`
+  const message = `The media type of ${where}, "${clip(type)}", is not valid`
   return { rule: 'type', block: where, message, fix: 'Write type/subtype, such as image/png' }
 }
 
 function noBase64({ where }: MediaPiece, how: string): Breach {
-  const message = `${where} is no base64: it ${how}`
-  return { rule: 'base64', block: where, message, fix: 'Send all of it, as base64 (RFC 4648 §4)' }
+  const message = `${where} is not valid base64: it ${how}`
+  return { rule: 'base64', block: where, message, fix: 'Send the complete data as base64 (RFC 4648 §4)' }
 }
 
 function tooLarge({ where }: MediaPiece, size: number, max: number, { byReference }: MediaRules): Breach {
-  const message = `With ${where} there are at least ${size} bytes of media, and ${max} is the most there may be`
-  const fix = `Send at most ${max} bytes in all${byReference ? ', or a reference' : ''}`
+  const message = `The media up to and including ${where} have at least ${size} bytes. The limit is ${max} bytes`
+  const fix = `Send at most ${max} bytes in total${byReference ? ', or a reference' : ''}`
   return { rule: 'size', block: where, message, fix, details: { size_bytes: size, max_size_bytes: max } }
 }
 
 function unlisted({ where }: MediaPiece, type: string | undefined, types: readonly string[]): Breach {
   const listed = clip(types.join(', '), 200)
-  const message = `${where} is ${type === undefined ? 'of no known type' : clip(type)}, and only ${listed} may be there`
+  const message = `${where} has ${type === undefined ? 'an unknown type' : `the type ${clip(type)}`}, but only ${listed} are allowed`
   return { rule: 'types', block: where, message, fix: `Send one of ${listed}`, details: { types } }
 }
 
 function contradicted({ where }: MediaPiece, type: string, shown: string): Breach {
-  const message = `${where} is said to be ${clip(type)}, and its first bytes show ${shown}`
-  const fix = 'Name the type that it has, or send what was named'
+  const message = `${where} is declared as ${clip(type)}, but its first bytes are those of ${shown}`
+  const fix = 'Declare the actual type, or send data of the declared type'
   return { rule: 'magic', block: where, message, fix, details: { mime_type: clip(type), found: shown } }
 }
 
@@ -156,8 +156,8 @@ function pieceOf(value: MediaValue | undefined, type: string | undefined): Media
 
 // There is nothing to decode.
 function nothing() {
-  return problem('INVALID_INPUT', 'There are no media to be read here', {
-    suggestion: 'Give a content block with bytes, { mimeType, data }, a data URL, or base64',
+  return problem('INVALID_INPUT', 'The value contains no media', {
+    suggestion: 'Pass a content block with data, { mimeType, data }, a data URL or base64',
     details: { block: 'media', rule: 'type' },
   })
 }

@@ -15,7 +15,7 @@ import { given, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type CallToolResult, callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { mediaExtension, mediaOf, type WireMedia, type WireWarning } from './messages.ts'
 
-const works = () => import('./runtime.ts')
+const loadRuntime = () => import('./runtime.ts')
 
 /** The server feature: the option `media` of tools. Two layers: arguments are checked before validation, results after the handler. */
 export const mediaFeature = defineServerFeature<object>({
@@ -34,7 +34,7 @@ export const mediaFeature = defineServerFeature<object>({
       run: async (exchange, next) => {
         const tool = tools.catalog.get(nameOf(exchange))?.tool
         const media = mediaOf(tool?._meta)
-        const { inspectArguments } = await works()
+        const { inspectArguments } = await loadRuntime()
         if (tool !== undefined && media !== undefined)
           inspectArguments(media, tool.inputSchema, exchange.params['arguments'] as Params | undefined)
         return next()
@@ -46,7 +46,7 @@ export const mediaFeature = defineServerFeature<object>({
       run: async (exchange, next) => {
         const media = mediaOf(tools.catalog.get(nameOf(exchange))?.tool._meta)
         const result = await next()
-        const { inspectContent } = await works()
+        const { inspectContent } = await loadRuntime()
         return media === undefined ? result : judged(kit, exchange, result, content => inspectContent(media, content))
       },
     }
@@ -91,24 +91,25 @@ function isCallResult(result: unknown): result is CallToolResult {
 
 // What an author declares about media.
 
+/** The media types and sizes of a tool. */
 interface MediaFacts {
-  /** Types of arguments, such as `image/*`. A hint, unless `strict`. */
+  /** Media types of arguments, such as `image/*`. Others are accepted unless `strict`. Default: any. */
   readonly input?: readonly string[]
-  /** Types of results. Others are returned with a warning, unless `strict`. */
+  /** Media types of results. Others are returned with a warning, unless `strict`. Default: any. */
   readonly output?: readonly string[]
-  /** Limit of all media in the arguments, in decoded bytes. */
+  /** The most decoded bytes of all media in the arguments. Default: no limit. */
   readonly maxInputBytes?: number
-  /** The same for results. */
+  /** The most decoded bytes of all media in the result. Default: no limit. */
   readonly maxOutputBytes?: number
   /** Whether other types are refused. Default false. */
   readonly strict?: boolean
-  /** How bytes are transferred: in the message (`base64`, default), or by reference. */
+  /** How bytes are transferred: in the message (`base64`), or by reference. Default `base64`. */
   readonly transport?: 'base64' | 'reference'
 }
 
 /** The option of a tool. */
 export interface MediaToolOption {
-  /** The media that the tool accepts and returns; checked in both directions before anything is decoded. */
+  /** The media that the tool accepts and returns. It is checked in both directions before anything is decoded. Default: not checked. */
   readonly media?: MediaFacts
 }
 
@@ -129,9 +130,10 @@ function mediaMeta(tool: string, { media }: MediaToolOption): Readonly<Record<st
   const { input, output, maxInputBytes, maxOutputBytes, strict, transport } = media
   for (const type of [...(input ?? []), ...(output ?? [])])
     if (typeof type !== 'string' || !isMimePattern(type))
-      throw new TypeError(`${where}: "${clip(String(type))}" is no media type; write type/subtype, or image/*`)
+      throw new TypeError(`${where}: "${clip(String(type))}" is not a media type. Write type/subtype, or image/*`)
   for (const bytes of [maxInputBytes, maxOutputBytes])
-    if (bytes !== undefined && !Number.isSafeInteger(bytes)) throw new TypeError(`${where}: a size is a whole number of bytes`)
+    if (bytes !== undefined && !Number.isSafeInteger(bytes))
+      throw new TypeError(`${where}: a size must be a whole number of bytes`)
   if (transport !== undefined && transport !== 'base64' && transport !== 'reference')
     throw new TypeError(`${where}: transport is "${clip(transport)}"; give 'base64' or 'reference'`)
   const said: WireMedia = given({

@@ -20,26 +20,37 @@ import {
 
 /** Whether a call would be allowed now. */
 export interface Permission {
+  /** Whether the call would be allowed. */
   readonly allowed: boolean
   /** The missing scopes. */
   readonly missing: readonly string[]
+  /** Why it would be refused. Undefined if it would be allowed. */
   readonly reason: string | undefined
   /** Where the user can grant them. This client never opens it. */
   readonly elevationUrl: string | undefined
 }
 
 // The result of a negotiation.
+/** The answer to a request for scopes. */
 interface Negotiated {
+  /** The scopes that were granted. */
   readonly granted: readonly string[]
-  readonly denied: readonly { readonly scope: string; readonly reason: string }[]
+  /** The scopes that were denied. */
+  readonly denied: readonly {
+    /** The denied scope. */
+    readonly scope: string
+    /** Why it was denied. */
+    readonly reason: string
+  }[]
   /** When the grant ends; undefined if nothing was granted. */
   readonly expiresAt: Date | undefined
 }
 
+/** Options of a request for scopes. */
 interface NegotiateOptions {
-  /** Shown to whoever decides. */
+  /** Why the scopes are needed, for the person who decides. Default: none. */
   readonly justification?: string
-  /** How long it is needed; the server may grant less. */
+  /** How long the scopes are needed; the server may grant less. Default: the server decides. */
   readonly ttl?: Duration
 }
 
@@ -67,13 +78,20 @@ export class Permissions {
   }
 
   /** Checks many calls; the answers have the same order. */
-  async checkAll(calls: readonly { readonly tool: string; readonly arguments?: Params }[]): Promise<readonly Permission[]> {
+  async checkAll(
+    calls: readonly {
+      /** The name of the tool. */
+      readonly tool: string
+      /** The arguments of the call. Default: none. */
+      readonly arguments?: Params
+    }[],
+  ): Promise<readonly Permission[]> {
     const answer: unknown = await this.#send(checkPermissions, {
       checks: calls.map(call => wireCheck(call.tool, call.arguments)),
     })
     const checks = isRecord(answer) ? answer['checks'] : undefined
     if (!Array.isArray(checks) || checks.length !== calls.length)
-      throw new McpError('invalid-result', 'The server answered permissions/check without one entry for each check')
+      throw new McpError('invalid-result', "The server's response to permissions/check does not have one entry for each check")
     return checks.map(permissionOf)
   }
 
@@ -86,7 +104,7 @@ export class Permissions {
     })
     const { granted_scopes: granted, denied_scopes: denied, session } = answer
     if (!Array.isArray(granted) || (session !== undefined && typeof session?.token !== 'string'))
-      throw new McpError('invalid-result', 'The server answered permissions/negotiate without granted_scopes, or without a token')
+      throw new McpError('invalid-result', "The server's response to permissions/negotiate has no granted_scopes or no token")
     if (session !== undefined) this.#meta = { [permissionsExtension]: { session_token: session.token } }
     return { granted, denied: Array.isArray(denied) ? denied : [], expiresAt: session && new Date(session.expires_at) }
   }

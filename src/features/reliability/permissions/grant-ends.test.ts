@@ -48,9 +48,9 @@ const revoke = async (server: Server): Promise<void> => {
 }
 /** How a grant ends, and what is said of it. */
 const ways = [
-  ['revoked', revoke, 'The grant that let it in was revoked'],
-  ['expired', async () => world.clock.forward(3_600_001), 'The grant that let it in has expired'],
-  ['not used', async () => world.clock.forward(600_001), 'The grant that let it in was not used for too long'],
+  ['revoked', revoke, 'The grant that allowed it was revoked'],
+  ['expired', async () => world.clock.forward(3_600_001), 'The grant that allowed it has expired'],
+  ['not used', async () => world.clock.forward(600_001), 'The grant that allowed it expired because it was not used'],
 ] as const
 
 describe.each(places)('at %s on %s', (revision, kind) => {

@@ -26,7 +26,7 @@ export function lazyEnds({ grants, clock, trace }: Pick<ServerKit, 'grants' | 'c
         error => {
           failed(error)
           // If the end of a grant cannot be observed, what it opened is ended now.
-          if (wanted) ended('Whether the grant that let it in still holds cannot be told')
+          if (wanted) ended('The server could not check whether the grant is still valid')
         },
       )
       return () => {

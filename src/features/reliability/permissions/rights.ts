@@ -85,11 +85,12 @@ export class Rights {
   async check(exchange: Exchange): Promise<WireChecked | { readonly checks: readonly WireChecked[] }> {
     const { checks, ...one } = exchange.params as unknown as Partial<WireCheck> & { readonly checks?: readonly WireCheck[] }
     if (checks !== undefined && checks.length > checksLimit)
-      throw new McpError('invalid-params', `params.checks has ${checks.length} entries; the limit is ${checksLimit}`)
+      throw new McpError('invalid-params', `params.checks has ${checks.length} entries. The limit is ${checksLimit}`)
     if (checks !== undefined && one.tool !== undefined)
-      throw new McpError('invalid-params', 'params.tool and params.checks are two questions; ask one of them')
+      throw new McpError('invalid-params', 'Both params.tool and params.checks are set. Send only one of them')
     if (checks !== undefined) return { checks: await Promise.all(checks.map(check => this.#checked(exchange, check))) }
-    if (one.tool === undefined) throw new McpError('invalid-params', 'params.tool must be a string, or params.checks a list')
+    if (one.tool === undefined)
+      throw new McpError('invalid-params', 'Either params.tool (a string) or params.checks (a list) is required')
     return this.#checked(exchange, { ...one, tool: one.tool })
   }
 
@@ -107,9 +108,9 @@ export class Rights {
     let needs: readonly string[]
     try {
       needs = [...new Set([...(aim.scopes ?? []), ...((await aim.scopesFor?.(args)) ?? [])])]
-      if (needs.length > mostScopes) throw new RangeError(`A call needs ${needs.length} scopes; the limit is ${mostScopes}`)
+      if (needs.length > mostScopes) throw new RangeError(`The call needs ${needs.length} scopes. The limit is ${mostScopes}`)
     } catch (cause) {
-      const why = `Which scopes ${clip(aim.name)} needs cannot be told now`
+      const why = `The scopes that ${clip(aim.name)} needs could not be determined`
       return only({ kind: 'deny', reason: 'evaluation_error', missing: [], why, cause }, [])
     }
     // A compensation is judged by the scopes of its step.
@@ -160,7 +161,7 @@ export class Rights {
         exchange.set(admission, judgement.admission)
         return
       }
-      if (decision.kind === 'ask') throw new McpError('internal', 'A grant of a scope has an obligation that nothing here meets')
+      if (decision.kind === 'ask') throw new McpError('internal', 'A grant has an obligation that this server cannot meet')
       if (judgement.short.length > 0) throw insufficient(judgement.needs, exchange.caller, denialProblem(decision))
       const url = decision.reason === 'missing' ? elevationOf(this.#parts, exchange, aim, judgement, decision) : undefined
       if (url === undefined) throw told(exchange, decision, undefined)
@@ -177,7 +178,7 @@ export class Rights {
     const judgement = await this.#judged(exchange, aim, parameters)
     const { decision } = judgement
     if (decision.kind === 'allow') return { allowed: true }
-    if (decision.kind === 'ask') return { allowed: false, reason: 'A grant has an obligation that nothing here meets' }
+    if (decision.kind === 'ask') return { allowed: false, reason: 'A grant has an obligation that this server cannot meet' }
     if (decision.reason !== 'missing') return { allowed: false, reason: `${decision.reason}: ${decision.why}` }
     const url = judgement.short.length > 0 ? undefined : elevationOf(this.#parts, exchange, aim, judgement, decision)
     return {
@@ -223,12 +224,16 @@ function told(exchange: Exchange, denial: GrantDenial, url: string | undefined):
 // The tool has run, but the result is withheld.
 function endedMeanwhile({ name }: RequiredScopes, denial: GrantDenial) {
   const { code, category, details } = denialProblem(denial)
-  return problem(code, `The right to call ${clip(name)} ended while it ran: it was done, but its result is withheld`, {
-    category,
-    details: { ...details, executed: true },
-    actor: 'user',
-    suggestion: 'Ask for the right again before repeating anything',
-  })
+  return problem(
+    code,
+    `The right to call ${clip(name)} ended during the call. The call was executed, but its result is withheld`,
+    {
+      category,
+      details: { ...details, executed: true },
+      actor: 'user',
+      suggestion: 'Obtain the right again before you repeat anything',
+    },
+  )
 }
 
 function argumentsOf({ params }: Exchange): Params {
@@ -248,7 +253,7 @@ function elevationOf(
   const session = admitted === undefined ? undefined : sessionName(admitted.owner, admitted.id)
   const url = elevationUrl?.(missing, { tool: name, principal: caller.principal, session })
   if (url === undefined || URL.parse(url)?.protocol === 'https:') return url
-  engine.trace('elevation-url-refused', new TypeError('permissions.elevationUrl must give an https address'))
+  engine.trace('elevation-url-refused', new TypeError('permissions.elevationUrl must return an https URL'))
   return undefined
 }
 
@@ -261,7 +266,7 @@ async function offerElevation(
 ): Promise<boolean> {
   if (exchange.route.method.asks !== true || !takesElicitation(exchange.peer, 'url')) return false
   const elicitationId = await exchange.once('elevation', () => crypto.randomUUID())
-  const message = `${exchange.engine.info.name}: ${name} needs ${missing.join(', ')}. Open the page to grant that?`
+  const message = `${exchange.engine.info.name}: ${name} needs the scopes ${missing.join(', ')}. Open the page to grant them?`
   try {
     const { action } = await exchange.ask(
       elicit,
@@ -297,7 +302,7 @@ interface Wish {
 async function negotiated(parts: PermissionsParts, sessions: PermissionSessions, exchange: Exchange): Promise<WireNegotiated> {
   const wish = exchange.params as unknown as Wish
   const asked = [...new Set(wish.requested_scopes)]
-  if (asked.length > mostScopes) throw invalid(`requested_scopes has ${asked.length} entries; the limit is ${mostScopes}`)
+  if (asked.length > mostScopes) throw invalid(`requested_scopes has ${asked.length} entries. The limit is ${mostScopes}`)
   if (wish.ttl_seconds !== undefined && wish.ttl_seconds <= 0) throw invalid('ttl_seconds must be above 0')
   const owner = await ownerOf(exchange)
   const id = crypto.randomUUID()
@@ -309,7 +314,7 @@ async function negotiated(parts: PermissionsParts, sessions: PermissionSessions,
     .filter(scope => !granted.includes(scope))
     .map(scope => ({
       scope: clip(scope, 255),
-      reason: possible.get(scope) ?? reasonIn(answer, scope) ?? 'This server does not grant it',
+      reason: possible.get(scope) ?? reasonIn(answer, scope) ?? 'This server does not grant this scope',
     }))
   if (granted.length === 0) return { granted_scopes: [], denied_scopes: denied }
   const idleMs = toMilliseconds(parts.idle ?? '15m', 'permissions.idle')
@@ -329,11 +334,11 @@ async function negotiated(parts: PermissionsParts, sessions: PermissionSessions,
 
 /** Why a scope cannot be granted, whatever the author decides. */
 function refusalOf(parts: PermissionsParts, { caller }: Exchange, scope: string): string | undefined {
-  if (!isScope(scope) || scope.includes('*')) return 'This is no name of a scope'
+  if (!isScope(scope) || scope.includes('*')) return 'This is not a valid scope name'
   const held = caller.principal?.scopes
-  if (held !== undefined) return held.includes(scope) ? undefined : 'The access token does not have it'
+  if (held !== undefined) return held.includes(scope) ? undefined : 'The access token does not have this scope'
   if (parts.grant !== undefined || isTrusted(caller)) return undefined
-  return 'Nobody is authorized here'
+  return 'Without authorization, this server grants no scopes'
 }
 
 // Without a `grant` function, the candidates are granted as they are.

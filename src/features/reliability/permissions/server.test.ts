@@ -86,7 +86,7 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     expect((await called('much'))['isError']).toBeUndefined()
     expect((await called('varied', { count: 64 }))['isError']).toBeUndefined()
     expect((await called('varied', { count: 65 }))['isError']).toBe(true)
-    expect(() => server.tool('more', { scopes: many(65) }, () => '')).toThrow('there are 65, and the limit is 64')
+    expect(() => server.tool('more', { scopes: many(65) }, () => '')).toThrow('there are 65 scopes; the limit is 64')
   })
 
   it('E4-4, X10: a negotiation that there is no room for leaves nothing behind', async () => {
@@ -152,7 +152,7 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     const wire = await speak(tracker(kind), revision, { ...knows, principal: 'ada', scopes: ['tickets:read'] })
     expect(await negotiate(wire, both)).toMatchObject({
       granted_scopes: ['tickets:read'],
-      denied_scopes: [{ scope: 'tickets:write', reason: 'The access token does not have it' }],
+      denied_scopes: [{ scope: 'tickets:write', reason: 'The access token does not have this scope' }],
     })
   })
 

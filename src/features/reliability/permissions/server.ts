@@ -41,11 +41,13 @@ import type { SessionFacts } from './sessions.ts'
 
 /** What a client requests. */
 interface PermissionRequest {
+  /** The requested scopes. */
   readonly scopes: readonly string[]
   /** The client's reason. Informative only. */
   readonly justification: string | undefined
   /** The id of the future grant, for `server.permissions`. */
   readonly session: string
+  /** Who requests them. Undefined for local callers and without a token. */
   readonly principal: Principal | undefined
 }
 
@@ -61,7 +63,9 @@ export interface PermissionAnswer {
 
 /** What was refused to whom. */
 interface Refused {
+  /** The tool that was refused. */
   readonly tool: string
+  /** Who called. Undefined for local callers and without a token. */
   readonly principal: Principal | undefined
   /** The current grant, for `server.permissions.extend`. */
   readonly session: string | undefined
@@ -74,7 +78,7 @@ export interface PermissionsOptions {
    * token has.
    */
   readonly grant?: (request: PermissionRequest) => Awaitable<PermissionAnswer | readonly string[]>
-  /** The https page where a user can grant what is missing; offered to clients that support URLs. */
+  /** Returns the https page where a user can grant what is missing. It is offered to clients that support URLs. Default: none. */
   readonly elevationUrl?: (missing: readonly string[], refused: Refused) => string | undefined
   /** The longest lifetime of a grant. Default 1 h. */
   readonly ttl?: Duration
@@ -86,7 +90,7 @@ export interface PermissionsOptions {
 
 /** The options of `createServer` that this feature reads. */
 export interface PermissionsServerOptions {
-  /** What callers can be granted beyond their token, and for how long. */
+  /** What callers can be granted beyond their token, and for how long. Default: nothing. */
   readonly permissions?: PermissionsOptions
 }
 
@@ -260,13 +264,13 @@ function controlOf(rights: OpenRights): PermissionsControl {
 async function eventVisibility(rights: OpenRights, asker: Asker, name: string, scopes: readonly string[], guarded: boolean) {
   const decision = await (await rights()).judge(asker, { name, scopes, scopesFor: undefined })
   if (decision.kind === 'allow') return { refusal: undefined, guarded }
-  const why = decision.kind === 'ask' ? 'a grant has an obligation that nothing here meets' : decision.why
-  return { refusal: `The event "${name}" needs the scopes ${scopes.join(' ')}: ${why}`, guarded }
+  const why = decision.kind === 'ask' ? 'a grant has an obligation that this server cannot meet' : decision.why
+  return { refusal: `The event "${name}" requires the scopes ${scopes.join(' ')}: ${why}`, guarded }
 }
 
 /** The option of a tool. */
 export interface ScopesToolOption {
-  /** Further scopes that a call with these arguments needs. If it throws, the call is refused. */
+  /** Returns further scopes that a call with these arguments needs. If it throws, the call is refused. Default: none. */
   readonly scopesFor?: (args: Params) => Awaitable<readonly string[]>
 }
 

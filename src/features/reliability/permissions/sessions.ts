@@ -14,6 +14,7 @@ import type { PermissionsParts } from './server.ts'
 export interface SessionFacts {
   /** Its id, for `revoke` and `extend`. */
   readonly session: string
+  /** The granted scopes. */
   readonly scopes: readonly string[]
   /** Milliseconds since the epoch. */
   readonly expires: number
@@ -102,7 +103,8 @@ export class PermissionSessions {
 
 async function permitOf(session: string, scope: string): Promise<GrantTerms & { readonly id: string }> {
   // A star would match other scopes too.
-  if (scope.includes('*')) throw new TypeError(`"${clip(scope)}" is no scope to grant: a star stands for more than itself`)
+  if (scope.includes('*'))
+    throw new TypeError(`"${clip(scope)}" cannot be granted: a scope with "*" would match other scopes too`)
   return { effect: 'permit', action: scope, resource: '*', source, id: await permitId(session, scope) }
 }
 
@@ -114,7 +116,7 @@ export function sessionName(owner: string, id: string): string {
 // The reverse of `sessionName`.
 function split(session: string): { readonly owner: string; readonly id: string } {
   const [owner, id, more] = session.split('/')
-  if (!owner || !id || more !== undefined) throw new TypeError(`"${clip(session)}" names no session of permissions`)
+  if (!owner || !id || more !== undefined) throw new TypeError(`"${clip(session)}" is not the name of a permission session`)
   return { owner, id }
 }
 

@@ -14,13 +14,16 @@ import { type ClientProblems, fromWire, problemExtension, problemsPort } from '.
 /** Options of `connect` for failed calls. */
 export interface ProblemOptions {
   /**
-   * How failed tool calls are repeated: only if waiting can help (transient or rate-limited problems, unavailable servers), and only
-   * calls that can be repeated safely. False: never.
+   * How failed tool calls are repeated: only if waiting can help (transient or rate-limited problems, unavailable servers), and
+   * only calls that can be repeated safely. False: never. Default: 4 attempts within 30 s.
    */
   readonly retry?: RetryOptions | false
-  /** Called for a failure that the user can do something about. */
+  /** Called for a failure that the user can do something about. Default: not called. */
   readonly onProblem?: OnProblem
-  /** Obtains a missing permission; true: the call is repeated once. HTTP authorization is handled by `auth`. */
+  /**
+   * Obtains a missing permission. If it returns true, the call is repeated once. HTTP authorization is handled by `auth`.
+   * Default: the call fails.
+   */
   readonly onAuthRequired?: OnAuthRequired
 }
 
@@ -55,10 +58,22 @@ interface RetryOptions {
 }
 
 /** Called for a problem that the user can act on. */
-type OnProblem = (problem: Problem, call: { readonly tool: string }) => void
+type OnProblem = (
+  problem: Problem,
+  call: {
+    /** The tool that was called. */
+    readonly tool: string
+  },
+) => void
 
 /** Obtains a missing permission; true: repeat the call. */
-type OnAuthRequired = (problem: Problem, call: { readonly tool: string }) => Awaitable<boolean>
+type OnAuthRequired = (
+  problem: Problem,
+  call: {
+    /** The tool that was called. */
+    readonly tool: string
+  },
+) => Awaitable<boolean>
 
 /** What retries need. */
 interface RetriesOptions {
@@ -98,12 +113,18 @@ export class Retries {
     const until = clock.now() + this.#totalMs
     let asked = false
     this.#tokens = Math.min(mostTokens, this.#tokens + tokensPerCall)
-    let before: Ended<T> | undefined
+    let before: Failed<T> | undefined
     for (let attempt = 1; ; attempt++) {
-      const ended = await settle(call.attempt)
+      let ended: Failed<T>
+      try {
+        const outcome = await call.attempt()
+        if (outcome.problem === undefined) return outcome
+        ended = { problem: outcome.problem, give: () => outcome }
+      } catch (error) {
+        ended = { problem: classify(error), give: () => raise(error) }
+      }
       const { problem } = ended
-      if (problem === undefined) return ended.give()
-      if (before?.problem !== undefined && saysLess(problem, before.problem)) return this.#surface(before, before.problem, call)
+      if (before !== undefined && saysLess(problem, before.problem)) return this.#surface(before, before.problem, call)
       before = ended
       if (!asked && onAuthRequired !== undefined && lacksRight(problem) && (!wasDone(problem) || (await call.harmless()))) {
         asked = true
@@ -131,30 +152,21 @@ export class Retries {
   }
 
   // Reports the problem to the user, and returns the outcome.
-  #surface<T>(ended: Ended<T>, problem: Problem, { tool }: ToolAttempts<T>): T {
+  #surface<T>(ended: Failed<T>, problem: Problem, { tool }: ToolAttempts<T>): T {
     if (problem.actor === 'user') this.#options.onProblem?.(problem, { tool })
     return ended.give()
   }
 }
 
-interface Ended<T> {
-  readonly problem: Problem | undefined
-  /** Returns the result, or throws the error of the attempt. */
+/** An attempt that failed: with an answer that says so, or an error. */
+interface Failed<T> {
+  readonly problem: Problem
+  /** Returns the answer, or throws the error. */
   give(): T
 }
 
-async function settle<T extends { readonly problem: Problem | undefined }>(attempt: () => Promise<T>): Promise<Ended<T>> {
-  try {
-    const outcome = await attempt()
-    return { problem: outcome.problem, give: () => outcome }
-  } catch (error) {
-    return {
-      problem: classify(error),
-      give: () => {
-        throw error
-      },
-    }
-  }
+function raise(error: unknown): never {
+  throw error
 }
 
 /** A missing confirmation cannot be fixed by signing in. */

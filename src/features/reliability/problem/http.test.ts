@@ -46,7 +46,7 @@ describe.each(revisions)('HTTP statuses at %s', revision => {
     agent.destroy()
     const refused = answers.find(({ status }) => status === 429)
     expect(refused?.headers['retry-after']).toMatch(/^[1-4]$/)
-    expect(errorOf(refused?.frame ?? {}).message).toMatch(/wait \d+ ms/)
+    expect(errorOf(refused?.frame ?? {}).message).toMatch(/Retry in \d+ ms/)
   })
 
   it('E11-1: a body that is too long is answered with 413', async () => {

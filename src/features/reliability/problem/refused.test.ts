@@ -96,7 +96,7 @@ describe.each(official)('refused at %s', revision => {
   it('E11-1: a line that is too long is a problem where a session remembers who sent it', async () => {
     const server = opened()
     const [input, output] = [new PassThrough(), new PassThrough()]
-    server.door.accept(stdioServerConnection({ input, output, limits: { frameBytes: 10_000 } }))
+    server.acceptor.accept(stdioServerConnection({ input, output, limits: { frameBytes: 10_000 } }))
     const lines = output.setEncoding('utf8')[Symbol.asyncIterator]()
     const next = async (): Promise<Frame> => JSON.parse((await lines.next()).value as string)
     const say = (frame: Frame): void => void input.write(`${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`)

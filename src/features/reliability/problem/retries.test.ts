@@ -111,7 +111,7 @@ describe('a failed call', () => {
   })
 
   it('that ran out of time is told as such, also where its repetition only hears that it was begun', async () => {
-    const late = problem('OPERATION_TIMEOUT', 'Tool pay took longer than the 200 ms it has')
+    const late = problem('OPERATION_TIMEOUT', 'Tool pay took longer than its timeout of 200 ms')
     const { run, at } = make([transient, late, problem('OUTCOME_UNKNOWN', 'The call under this key was begun')])
     expect(await run()).toEqual({ problem: late })
     expect(at).toHaveLength(3)

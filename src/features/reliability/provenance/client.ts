@@ -48,7 +48,12 @@ export interface ResultProvenance {
   /** The claims and the stamp, for passing on with `cite`. */
   readonly records: readonly Source[]
   /** The stamp of this call; undefined if there is none. */
-  readonly stamp: (Source & { readonly stamp: Stamp }) | undefined
+  readonly stamp:
+    | (Source & {
+        /** The facts of the stamp. */
+        readonly stamp: Stamp
+      })
+    | undefined
   /** Claims that the server omitted. */
   readonly omitted: number
   /** The sources of one block, or those of the result. */

@@ -79,7 +79,7 @@ export function faultIn(value: unknown): string | undefined {
   if (fault !== undefined) return `${fault.path === '' ? 'a source' : fault.path} must be ${fault.expected}`
   const { source, retrieved_at: at } = value as WireProvenance
   if (source === '') return 'source is empty'
-  return at === undefined || isTime(at) ? undefined : 'retrieved_at is no date-time of RFC 3339'
+  return at === undefined || isTime(at) ? undefined : 'retrieved_at is not an RFC 3339 date-time'
 }
 
 function isTime(text: string): boolean {

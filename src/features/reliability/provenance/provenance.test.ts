@@ -317,7 +317,7 @@ describe.each(revisions)('provenance at %s', revision => {
     const server = make()
     server.tool('slow', { provenance: true, task: 'required' }, () => reply({ content: [text('done')], ...cite(invoice) }))
     const [near, far] = memoryPair()
-    server.door.accept(far)
+    server.acceptor.accept(far)
     const mcp = await connect(near, { revisions: [revision] })
     const out = await mcp.callTool('slow', {}, { task: true })
     expect(out.provenance).toMatchObject({ sources: [invoice], stamp: { stamp: { tool: 'slow' } } })

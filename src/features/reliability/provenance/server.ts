@@ -11,7 +11,7 @@ import { faultIn, provenanceExtension, provenanceToWire } from './messages.ts'
 
 /** The option of a tool. */
 export interface ProvenanceToolOption {
-  /** Results state their origin: the runtime stamps them, and `cite` adds sources. */
+  /** Whether results state their origin: the runtime adds a stamp, and `cite` adds sources. Default false. */
   readonly provenance?: boolean
 }
 
@@ -21,7 +21,7 @@ export const provenanceFeature = defineServerFeature<object>({
   setup: kit => {
     const tools = kit.port(toolsPort)
     let began = false
-    const works = () => import('./stamp.ts')
+    const loadRuntime = () => import('./stamp.ts')
     const isUnknown = ({ peer }: Exchange): boolean => declaredSettings(peer, provenanceExtension) === undefined
     const concerns = ({ params }: Exchange): boolean =>
       tools.facts<ProvenanceToolOption>(params['name'] as string)?.provenance === true
@@ -33,7 +33,7 @@ export const provenanceFeature = defineServerFeature<object>({
         stage: 'unseal',
         run: async (exchange, next) => {
           const result = await next()
-          return isUnknown(exchange) ? (await works()).unsourced(result) : result
+          return isUnknown(exchange) ? (await loadRuntime()).unsourced(result) : result
         },
       },
       {
@@ -41,7 +41,7 @@ export const provenanceFeature = defineServerFeature<object>({
         stage: 'execute',
         run: async (exchange, next) => {
           const result = await next()
-          const { stamped, unsourced } = await works()
+          const { stamped, unsourced } = await loadRuntime()
           const made = await stamped(kit, exchange, result)
           // Task results are fetched by another request, past the layer above.
           return exchange.detached && isUnknown(exchange) ? unsourced(made) : made
@@ -67,14 +67,15 @@ export const provenanceFeature = defineServerFeature<object>({
   },
 })
 
-/** Pass it as `meta` of a block or reply. */
+/** The sources of a content, for `meta` of a block or reply. */
 interface Cited {
+  /** The sources in the form of the wire. */
   readonly meta: Readonly<Record<string, unknown>>
 }
 
 /**
- * The sources of a block or of a whole result, in order. They are claims: the runtime adds which tool of which server made the
- * result, and nothing here can say otherwise. What came from another server is handed on as it came.
+ * States the sources of a block or of a whole result, in order. They are claims of the author; the runtime adds which tool of
+ * which server made the result. Sources from other servers are passed on unchanged.
  * @example return reply({ content: [text('3.2 M', cite({ source: 'q3.pdf', location: { page: 4 } }))] })
  */
 export function cite(...sources: readonly Provenance[]): Cited {

@@ -35,10 +35,10 @@ export async function stamped(kit: ServerKit, exchange: Exchange, result: unknow
 
 /** Adds a stamp after the claims; also returns how many claims were omitted. */
 export function stampResult<R extends CallToolResult>(result: R, own: StampRecord) {
-  const room = new Room(limit - sizeOf(own) - markerSize)
-  const claims = room.take(recordsIn(result._meta) ?? [])
-  const content = result.content.map(block => withRoom(block, room))
-  const { omitted, fault } = room
+  const budget = new SizeBudget(limit - sizeOf(own) - markerSize)
+  const claims = budget.take(recordsIn(result._meta) ?? [])
+  const content = result.content.map(block => withinBudget(block, budget))
+  const { omitted, fault } = budget
   const last = omitted === 0 ? own : { ...own, stamp: { ...own.stamp, omitted } }
   return { result: { ...result, content, _meta: { ...result._meta, [provenanceExtension]: [...claims, last] } }, omitted, fault }
 }
@@ -54,7 +54,7 @@ export function unsourced(result: unknown): unknown {
 const markerSize = 32
 
 /** The remaining space within the limit. */
-class Room {
+class SizeBudget {
   #left: number
   omitted = 0
   fault: string | undefined = undefined
@@ -91,10 +91,10 @@ function placed(record: WireProvenance, places: readonly (number | undefined)[])
 }
 
 /** A block whose claims do not fit keeps none; those of the result do not apply to it. */
-function withRoom(block: ContentBlock, room: Room): ContentBlock {
+function withinBudget(block: ContentBlock, budget: SizeBudget): ContentBlock {
   const records = recordsIn(block?._meta)
   if (records === undefined) return block
-  const taken = room.take(records)
+  const taken = budget.take(records)
   if (taken.length === records.length) return block
   return { ...block, _meta: { ...block._meta, [provenanceExtension]: taken } }
 }

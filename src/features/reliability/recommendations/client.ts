@@ -20,18 +20,28 @@ export { fit, fitting, surestFirst } from './ranking.ts'
 
 /** A recommended server. */
 export interface Recommended {
+  /** The capability that was asked about. */
   readonly capability: string
   /** The name of the server. */
   readonly server: string
+  /** The registry entry of the server, if known. */
   readonly registryUrl: string | undefined
+  /** How to authenticate, if known. */
   readonly authFlow: string | undefined
+  /** How well the server fits: `high`, `medium` or `low`. */
   readonly confidence: Confidence
 }
 
 /** What the feature adds to the client. */
 export interface RecommendationsClientApi {
   /** Servers that this one recommends for a capability, best first. Nothing connects to them. */
-  recommend(capability: string, options?: RequestOptions & { readonly limit?: number }): Promise<readonly Recommended[]>
+  recommend(
+    capability: string,
+    options?: RequestOptions & {
+      /** The most recommendations. Default: the server decides. */
+      readonly limit?: number
+    },
+  ): Promise<readonly Recommended[]>
 }
 
 /** The client feature: asks for recommendations, or reads them from the manifest. */
@@ -70,7 +80,7 @@ function recommendationsIn(answer: unknown): readonly WireRecommendation[] {
   if (fault !== undefined)
     throw new McpError(
       'invalid-result',
-      `The server answered servers/recommend, but ${clip(fault.path)} must be ${fault.expected}`,
+      `The server's response to servers/recommend is not valid: ${clip(fault.path)} must be ${fault.expected}`,
     )
   return (answer as { readonly recommendations: readonly WireRecommendation[] }).recommendations
 }
@@ -90,6 +100,7 @@ export function recommendedOf(wire: WireRecommendation): Recommended {
 interface Remote {
   /** `streamable-http` or `sse`. */
   readonly type: string
+  /** The address of the server. */
   readonly url: string
 }
 
@@ -97,7 +108,9 @@ interface Remote {
 interface ServerPackage {
   /** `npm`, `pypi`, `oci`, … */
   readonly registry: string
+  /** The name of the package in its registry. */
   readonly identifier: string
+  /** The version of the package, if the entry states one. */
   readonly version: string | undefined
 }
 
@@ -107,7 +120,9 @@ export interface ListedServer {
   readonly title: string | undefined
   readonly description: string | undefined
   readonly version: string | undefined
+  /** The addresses of the server. */
   readonly remotes: readonly Remote[]
+  /** The packages that run it on your machine. */
   readonly packages: readonly ServerPackage[]
   readonly deprecated: boolean
 }
@@ -131,7 +146,8 @@ const detail = object({
 /** Reads a registry entry or server card. Throws a TypeError if it is invalid. */
 export function listedServerOf(value: unknown, deprecated = false): ListedServer {
   const { name, title, description, version, remotes = [], packages = [] } = checked(detail, value, 'The description of a server')
-  if (name === '' || name.length > lengths.name) throw new TypeError(`A server's name must have 1 to ${lengths.name} characters`)
+  if (name === '' || name.length > lengths.name)
+    throw new TypeError(`The name of a server must have 1 to ${lengths.name} characters`)
   return {
     name: clip(name, lengths.name),
     title: title && clip(title, lengths.name),
@@ -155,9 +171,9 @@ const official = 'io.modelcontextprotocol.registry/official'
 
 /** Reads a page of a registry; `skipped`: how many entries are invalid. */
 export function registryPage(value: unknown) {
-  const { servers: all, metadata = {} } = checked(page, value, "The registry's answer")
+  const { servers: all, metadata = {} } = checked(page, value, "The registry's response")
   if (all.length > most.entries)
-    throw new TypeError(`The registry answered with ${all.length} servers at once; the limit is ${most.entries}`)
+    throw new TypeError(`The registry returned ${all.length} servers in one response. The limit is ${most.entries}`)
   const servers: ListedServer[] = []
   let skipped = 0
   for (const { server, _meta } of all) {
@@ -182,7 +198,7 @@ const cardTypes: ReadonlySet<unknown> = new Set(['application/mcp-server-card+js
 export function catalogEntries(value: unknown) {
   const { entries } = checked(catalog, value, 'The catalog')
   if (entries.length > most.entries)
-    throw new TypeError(`The catalog has ${entries.length} entries; the limit is ${most.entries}`)
+    throw new TypeError(`The catalog has ${entries.length} entries. The limit is ${most.entries}`)
   return entries.flatMap(entry => {
     const { identifier, displayName, description, type, mediaType, url, data } = entry
     if (!cardTypes.has(type ?? mediaType)) return []
@@ -198,7 +214,7 @@ export function catalogEntries(value: unknown) {
 function checked<T>(shape: Shape<T>, value: unknown, what: string): T {
   const fault = shape.check(value)
   if (fault === undefined) return value as T
-  throw new TypeError(`${what} ${fault.path === '' ? '' : `has a ${clip(fault.path)} that `}must be ${fault.expected}`)
+  throw new TypeError(`${what}${fault.path === '' ? '' : ` is not valid: ${clip(fault.path)}`} must be ${fault.expected}`)
 }
 
 /** The valid ones. */

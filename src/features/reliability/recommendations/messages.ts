@@ -11,7 +11,7 @@ export const recommendationsExtension = `${NS}/recommendations`
 
 /** Confidence levels, in descending order. */
 export const confidences = ['high', 'medium', 'low'] as const
-/** One of `confidences`. */
+/** How confident a recommendation is. */
 export type Confidence = (typeof confidences)[number]
 
 /** The shape of a recommendation. */

@@ -69,7 +69,7 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('servers/recommend on %s', 
     expect(wishes).toEqual(['a picture of a page'])
   })
 
-  it('E13-1: is a tool for clients that know no extensions, where the façade is on', async () => {
+  it('E13-1: is a tool for clients that know no extensions, where the facade is on', async () => {
     const server = make({ recommendations: list, facade: true })
     server.tool('close_ticket', {}, () => 'closed')
     const wire = await speak(server, revision)
@@ -181,8 +181,8 @@ describe('what strangers say of servers', () => {
   })
 
   it('is refused where there is too much of it, and shortened where it is too long', () => {
-    expect(() => registryPage({ servers: Array(201).fill({}) })).toThrow('the limit is 200')
-    expect(() => registryPage({ server: [] })).toThrow("The registry's answer has a servers that must be an array")
+    expect(() => registryPage({ servers: Array(201).fill({}) })).toThrow('The limit is 200')
+    expect(() => registryPage({ server: [] })).toThrow("The registry's response is not valid: servers must be an array")
     expect(() => listedServerOf({ name: 'x'.repeat(201) })).toThrow('1 to 200 characters')
     const long = listedServerOf({
       name: 'x',

@@ -35,7 +35,7 @@ type Recommend = (capability: string) => Awaitable<readonly Recommendation[]>
 
 /** The options of `createServer` that this feature reads. */
 export interface RecommendationsServerOptions {
-  /** Other servers: a list, or a function. */
+  /** Other servers to recommend: a list, or a function that finds them. Default: none. */
   readonly recommendations?: readonly Recommendation[] | Recommend
 }
 
@@ -46,7 +46,7 @@ export const recommendationsFeature = defineServerFeature<RecommendationsServerO
   setup: (_, { recommendations }) => {
     if (recommendations === undefined) return { provides: provide(recommendationsPort, { listed: [] }) }
     if (typeof recommendations !== 'function' && !Array.isArray(recommendations))
-      throw new TypeError('recommendations must be a list, or a function that finds them')
+      throw new TypeError('recommendations must be a list, or a function that returns one')
     const listed = typeof recommendations === 'function' ? [] : recommendations.map(toWire)
     const found = async (wish: string): Promise<readonly WireRecommendation[]> => {
       const { fitting, surest } = await import('./ranking.ts')
@@ -72,8 +72,8 @@ async function recommend({ params }: Exchange, found: (wish: string) => Promise<
   const wish = params['capability_needed'] as string
   const limit = (params['limit'] as number | undefined) ?? usual
   if (wish.trim() === '' || wish.length > wishLength)
-    throw new McpError('invalid-params', `params.capability_needed must be 1 to ${wishLength} characters that name a capability`)
-  if (limit < 1 || limit > most) throw new McpError('invalid-params', `params.limit must be 1 to ${most}`)
+    throw new McpError('invalid-params', `params.capability_needed must name a capability in 1 to ${wishLength} characters`)
+  if (limit < 1 || limit > most) throw new McpError('invalid-params', `params.limit must be a number from 1 to ${most}`)
   return { capability_needed: wish, recommendations: (await found(wish)).slice(0, limit) }
 }
 

@@ -101,7 +101,7 @@ class StateTokens implements ClientStates {
     if (token === undefined) return
     this.#tokens.delete(conversation)
     if (token.length > tokenLimit) {
-      const message = `The server gave a state of ${token.length} characters; the limit is ${tokenLimit}. It is dropped`
+      const message = `The server sent a state of ${token.length} characters, which is dropped. The limit is ${tokenLimit}`
       return this.#trace('state-refused', new McpError('invalid-result', message))
     }
     this.#tokens.set(conversation, token)

@@ -15,7 +15,7 @@ import { unitStep } from '../transactions/messages.ts'
 import { type CallStateStorage, type Lifecycle, type StateDraft, stateExtension, type WireState } from './messages.ts'
 import type { StateParts } from './server.ts'
 import {
-  conversationKeeper,
+  conversationStorage,
   firstVersion,
   graceMs,
   invalidState,
@@ -26,7 +26,7 @@ import {
   readStateVersion,
   StateTokens,
   type StateVersion,
-  storeKeeper,
+  storeBackedStorage,
 } from './versions.ts'
 
 /** What a step records about its write. */
@@ -43,7 +43,7 @@ function readWritten(value: unknown): Written | undefined {
 
 const builtUpon = {
   code: 'STATE_CONFLICT',
-  message: 'What it did was taken back, but not the state that it wrote: others have built on that outside of the transaction',
+  message: 'The step was undone, but not the state that it wrote: calls outside the transaction have already changed that state',
 }
 
 /** The keys of what is kept beside the versions. */
@@ -109,7 +109,9 @@ export class StateRuntime implements CallStateStorage {
       const entry = await store.get(keys.cuts(session))
       const before: readonly number[] = entry === undefined ? [] : JSON.parse(entry.value)
       if (before.length >= mostCuts)
-        throw problem('STATE_CONFLICT', `This session was rolled back ${mostCuts} times`, { category: 'permanent' })
+        throw problem('STATE_CONFLICT', `This session has already been rolled back ${mostCuts} times (the limit)`, {
+          category: 'permanent',
+        })
       const expected = entry === undefined ? { ifAbsent: true } : { ifVersion: entry.version }
       const cut = put(keys.cuts(session), JSON.stringify([...before, version]), { ...expected, ttl: ttlMs + graceMs })
       const happening = { name: 'session_invalidated', data: { session_id: session, reason: 'rolled back' } }
@@ -135,11 +137,11 @@ export class StateRuntime implements CallStateStorage {
     const { store, ttlMs } = this.#parts
     const keeping = this.#parts.keeping(exchange)
     if (keeping === 'token') return this.#tokens.open(exchange)
-    if (keeping === 'call') return { value: undefined, version: firstVersion(), keeper: undefined }
-    const keeper =
+    if (keeping === 'call') return { value: undefined, version: firstVersion(), storage: undefined }
+    const storage =
       keeping === 'conversation'
-        ? conversationKeeper(exchange.conversation)
-        : storeKeeper({
+        ? conversationStorage(exchange.conversation)
+        : storeBackedStorage({
             store,
             ttlMs,
             large: this.#large,
@@ -147,9 +149,9 @@ export class StateRuntime implements CallStateStorage {
             account: await accountOf(exchange),
             ofUser: keeping !== 'session' && exchange.caller.principal !== undefined,
           })
-    const found = await keeper.read()
+    const found = await storage.read()
     const version = found === undefined ? firstVersion() : await this.#standing(found.version)
-    return { value: version.data, version, keeper, mark: found?.mark }
+    return { value: version.data, version, storage, mark: found?.mark }
   }
 
   /** The version, or the newest before it that was not undone, for callers without a token. */
@@ -162,17 +164,17 @@ export class StateRuntime implements CallStateStorage {
     for (let depth = version.depth; depth > 0; depth -= storeLimits.page) {
       const within = { after: keys.before(session, depth - storeLimits.page - 1), before: keys.before(session, depth) }
       for (const { value } of (await this.#parts.store.scan(keys.allBefore(session), within)).toReversed()) {
-        const kept = readStateVersion(JSON.parse(value))
-        if (kept !== undefined && kept.expires > now && !(await this.#isUndone(kept))) return kept
+        const stored = readStateVersion(JSON.parse(value))
+        if (stored !== undefined && stored.expires > now && !(await this.#isUndone(stored))) return stored
       }
     }
     return firstVersion()
   }
 
   async #close(exchange: Exchange, place: LoadedState, draft: StateDraft, result: unknown): Promise<unknown> {
-    const { version, keeper } = place
+    const { version, storage } = place
     const isToken = this.#parts.keeping(exchange) === 'token'
-    if (!isToken && (keeper === undefined || !draft.changed)) return result
+    if (!isToken && (storage === undefined || !draft.changed)) return result
     if (!draft.changed && !(version.depth > 0 && this.#isAging(version)))
       return version.depth > 0 ? stamped(result, { state_changed: false }) : result
     const [made, wire] = isToken
@@ -201,7 +203,7 @@ export class StateRuntime implements CallStateStorage {
       // Earlier writes of the same transaction are undone together.
       const step = exchange.get(unitStep)
       if (step !== undefined && version.depth > 0 && version.unit !== step.unit) await this.#remember(exchange, version)
-      if (await place.keeper?.write(made, mark)) return made
+      if (await place.storage?.write(made, mark)) return made
       // Patches are repeated on the newer state; a whole value would overwrite it.
       if (draft.steps === undefined || ruleOf(this.#parts, exchange) === 'conflict') break
       const now = await this.#open(exchange)
@@ -220,7 +222,7 @@ export class StateRuntime implements CallStateStorage {
     const expires = this.#isAging(version) ? this.#parts.clock.now() + this.#parts.ttlMs : version.expires
     const cuts = depth === 0 ? [] : await this.#cutsOf(session)
     if (isCut(version, cuts) || !(await this.#buildsOn(version, step?.unit)))
-      throw invalidState('The state that this call has read was undone meanwhile')
+      throw invalidState('The state that this call has read has since been rolled back')
     if (step !== undefined) await step.wrote({ session, unit: step.unit } satisfies Written)
     const unit = step === undefined ? {} : { unit: step.unit }
     const data = value === undefined ? {} : { data: value }
@@ -295,10 +297,10 @@ function ruleOf({ port }: StateParts, { route, params }: Exchange): 'branch' | '
 }
 
 function stateConflict(): Error {
-  return problem('STATE_CONFLICT', 'Another call wrote the same state meanwhile', {
+  return problem('STATE_CONFLICT', 'Another call has changed the same state in the meantime', {
     // The same call with the same state would fail again.
     category: 'permanent',
-    suggestion: 'Make the call again with the newest state, or start again without one',
+    suggestion: 'Repeat the call with the newest session_state, or without one',
   })
 }
 
@@ -321,8 +323,8 @@ function checkSize(value: unknown): void {
   const text = JSON.stringify(value) ?? ''
   const most = storeLimits.valueBytes - besideBytes
   if (text.length * 3 <= most || new TextEncoder().encode(text).length <= most) return
-  throw problem('PAYLOAD_TOO_LARGE', `The state takes more than ${most} bytes`, {
-    suggestion: 'Keep large contents elsewhere and their address in the state',
+  throw problem('PAYLOAD_TOO_LARGE', `The state is larger than ${most} bytes (the limit)`, {
+    suggestion: 'Store large contents elsewhere, and only their address in the state',
     actor: 'operator',
   })
 }

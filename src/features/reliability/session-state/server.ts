@@ -34,7 +34,12 @@ export interface StatesApi {
 
 /** What the feature adds to `ctx`. */
 export interface StateContext {
-  /** State that persists between calls of a conversation, on any replica. Stored after success. */
+  /**
+   * State that persists between calls of a conversation, on any replica. It is stored when the handler has succeeded.
+   * @example
+   * const visits = ((await ctx.state.get<number>()) ?? 0) + 1
+   * await ctx.state.set(visits)
+   */
   readonly state: CallState
 }
 
@@ -73,7 +78,9 @@ export const stateFeature = defineServerFeature<StateServerOptions, StatesApi>({
       declare: (_, { state: rule }) => {
         if (rule === undefined) return
         if (rule !== 'branch' && rule !== 'conflict')
-          throw new TypeError(`state is "${clip(rule)}": say what two writers come to, 'branch' or 'conflict'`)
+          throw new TypeError(
+            `state is "${clip(rule)}". It must be 'branch' or 'conflict': the result when two calls write the same state`,
+          )
         if (kit.seal.durable || hinted) return
         hinted = true
         kit.trace('state-needs-secret', needsSecret)
@@ -134,26 +141,31 @@ const sessionPayload = {
 } as const
 
 const sessionEvents: Readonly<Record<Lifecycle, string>> = {
-  session_created: 'A session of state of yours began',
-  session_renewed: 'A session of state of yours lasts longer now',
-  session_expired: 'A session of state of yours is over, since nobody used it',
-  session_invalidated: 'A session of state of yours was ended or rolled back: its tokens are good for nothing any more',
+  session_created: 'One of your state sessions was created',
+  session_renewed: 'One of your state sessions was extended',
+  session_expired: 'One of your state sessions expired because it was not used',
+  session_invalidated: 'One of your state sessions was ended or rolled back. Its tokens are no longer valid',
 }
 
 /** What an operator can do with states. */
 interface States {
   /** Lifecycle events, from a cursor or from the oldest. */
-  follow(options: { readonly after?: number; readonly signal: AbortSignal }): AsyncGenerator<Occurrence, void>
+  follow(options: {
+    /** Starts after the event with this cursor. Default: the oldest event. */
+    readonly after?: number
+    /** Ends the iteration. */
+    readonly signal: AbortSignal
+  }): AsyncGenerator<Occurrence, void>
   /** Invalidates everything written in a session after that version. */
   rollback(session: string, version: number): Promise<void>
 }
 
 const hint = {
-  hint: 'ctx.state of this caller lasts for one call: its client echoes no state, has no session and did not sign in. Give listen an auth, or use a client with the extension dev.vivarium/state',
+  hint: 'ctx.state of this caller is lost after each call: the client returns no session_state, has no session and is not signed in. Set auth in listen, or use a client with the extension dev.vivarium/state',
 }
 
 const needsSecret = {
-  hint: 'Without the option secret the states that clients carry are lost when this process ends, and unknown to others',
+  hint: 'The option secret is not set. States that clients carry become invalid when this process ends, and other processes cannot read them',
 }
 
 /** Where a caller's state is kept. `shared`: whether the store outlives this process, or other processes share it. */

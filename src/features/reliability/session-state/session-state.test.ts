@@ -36,7 +36,7 @@ async function everyStore(): Promise<readonly Store[]> {
 /** Somebody who is known, on a connection of his own. */
 function linkAs(server: Server, revision: RevisionId, id: string): Promise<Client> {
   const [near, far] = memoryPair()
-  server.door.accept({
+  server.acceptor.accept({
     carrier: far.carrier,
     caller: { carrier: 'websocket', connection: {}, principal: { id } },
     start: sink => far.start(sink),
@@ -356,7 +356,7 @@ describe('state of callers who echo no token', () => {
         return text
       })
       const noted = await Promise.all(['a', 'b'].map(text => tell(server, 'together', text, 'bob')))
-      expect(noted.filter(text => text.startsWith('Another call wrote'))).toHaveLength(1)
+      expect(noted.filter(text => text.startsWith('Another call has changed the same state'))).toHaveLength(1)
     }
   })
 })

@@ -62,10 +62,10 @@ export function invalidState(message: string): Error {
 }
 
 function expiredState(): Error {
-  return problem('STATE_EXPIRED', 'The state that this call came with is too old', restart)
+  return problem('STATE_EXPIRED', 'The session_state of this call has expired', restart)
 }
 
-const restart = { suggestion: 'Start again without session_state', details: { recovery: 'restart' } }
+const restart = { suggestion: 'Repeat the call without session_state', details: { recovery: 'restart' } }
 
 /** A random name of so many bytes. */
 export function randomName(bytes: number): string {
@@ -73,7 +73,7 @@ export function randomName(bytes: number): string {
 }
 
 /** Where a state is kept. */
-interface Keeper {
+interface StateStorage {
   read(): Promise<{ readonly version: StateVersion; readonly mark: unknown } | undefined>
   /** Compare-and-set: false if the state no longer matches the mark; undefined means that nothing is there. */
   write(version: StateVersion, mark: unknown): Promise<boolean>
@@ -84,16 +84,16 @@ export interface LoadedState {
   readonly value: unknown
   readonly version: StateVersion
   /** Undefined: nothing is kept after the call. */
-  readonly keeper: Keeper | undefined
+  readonly storage: StateStorage | undefined
   /** For compare-and-set. */
   readonly mark?: unknown
 }
 
-const kept: ConversationSlot<{ version: StateVersion | undefined }> = { make: () => ({ version: undefined }) }
+const stored: ConversationSlot<{ version: StateVersion | undefined }> = { make: () => ({ version: undefined }) }
 
 /** Keeps the state in memory; it ends with the conversation. */
-export function conversationKeeper(conversation: Conversation): Keeper {
-  const memory = conversation.recall(kept)
+export function conversationStorage(conversation: Conversation): StateStorage {
+  const memory = conversation.recall(stored)
   return {
     read: async () => (memory.version === undefined ? undefined : { version: memory.version, mark: memory.version }),
     write: async (version, mark) => {
@@ -104,7 +104,7 @@ export function conversationKeeper(conversation: Conversation): Keeper {
   }
 }
 
-interface StoreKeeperParts {
+interface StoreStorageParts {
   readonly store: Store
   readonly large: LargeStates
   /** Whose state it is. */
@@ -117,7 +117,7 @@ interface StoreKeeperParts {
 }
 
 /** Keeps the state in the store. */
-export function storeKeeper({ store, large, owner, account, ofUser, ttlMs }: StoreKeeperParts): Keeper {
+export function storeBackedStorage({ store, large, owner, account, ofUser, ttlMs }: StoreStorageParts): StateStorage {
   const key = `session-state/of/${owner}`
   return {
     read: async () => {
@@ -181,9 +181,9 @@ export class LargeStates {
       const oldest = mine.shift()
       if (oldest === undefined)
         throw quotaExhausted(
-          'states kept by the server',
+          'the states that the server stores',
           undefined,
-          'Keep large contents elsewhere and their address in the state',
+          'Store large contents elsewhere, and only their address in the state',
         )
       await this.#store.commit([remove(oldest.key), remove(oldest.entry.key)])
       shares.add(account, -1, -oldest.length)
@@ -228,16 +228,19 @@ export class StateTokens {
     const given = stateIn(exchange.meta)
     const said = given === undefined ? {} : readState(given)
     if (said === undefined)
-      throw new McpError('invalid-params', `params._meta["${stateExtension}"] must be an object with the text session_state`)
-    if (said.session_state === undefined) return { value: undefined, version: firstVersion(), keeper: undefined }
+      throw new McpError(
+        'invalid-params',
+        `params._meta["${stateExtension}"] must be an object with a string member session_state`,
+      )
+    if (said.session_state === undefined) return { value: undefined, version: firstVersion(), storage: undefined }
     const version = await this.#unsealed(said.session_state, exchange)
     if (version.expires <= clock.now()) {
       const told = put(`session-state/over/${version.session}`, '', { ifAbsent: true, ttl: graceMs })
       await tell('session_expired', version.session, await ownerOf(exchange), [told])
       throw expiredState()
     }
-    if (await isUndone(version)) throw invalidState('The state that this call came with was undone')
-    return { value: await this.#valueOf(version), version, keeper: undefined }
+    if (await isUndone(version)) throw invalidState('The session_state of this call has been rolled back')
+    return { value: await this.#valueOf(version), version, storage: undefined }
   }
 
   /** Seals a version as a token. */
@@ -266,7 +269,7 @@ export class StateTokens {
     })
     const version = readStateVersion(opened)
     if (version !== undefined) return version
-    throw invalidState('The state that this call came with is not one that this server gave to this caller')
+    throw invalidState('The session_state of this call was not issued by this server to this caller')
   }
 
   async #valueOf(version: StateVersion): Promise<unknown> {

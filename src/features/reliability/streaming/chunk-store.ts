@@ -127,7 +127,7 @@ function readNote(text: string): { readonly runner: string; readonly until: numb
   const note: unknown = JSON.parse(text)
   if (isRecord(note) && typeof note['runner'] === 'string' && typeof note['until'] === 'number')
     return { runner: note['runner'], until: note['until'] }
-  throw new Error('A note of a stream cannot be read: was it written by another program?')
+  throw new Error('The entry of a stream in the store is not valid. Was it written by another program?')
 }
 
 /** What a checkpoint is bound to. */
@@ -177,8 +177,8 @@ export class Checkpoints {
 
 /** The problem for an unknown or expired checkpoint. */
 export function checkpointNotFound(): Problem {
-  return problem('CHECKPOINT_NOT_FOUND', 'There is no such checkpoint, or no longer; nothing was done', {
-    suggestion: 'Find out what the call has done before making it again',
+  return problem('CHECKPOINT_NOT_FOUND', 'There is no such checkpoint, or it has expired. This request executed nothing', {
+    suggestion: 'Check what the original call has done before you repeat it',
   })
 }
 
@@ -196,7 +196,7 @@ type Marked = CallToolResult & { readonly [wrappedOutput]?: boolean }
 /** The outcome of a result, or of an error. */
 export function endedWith(result: Marked | undefined, error: unknown): EndedOperation {
   if (result === undefined) {
-    const { kind, message, code } = error instanceof McpError ? error : new McpError('internal', 'It failed')
+    const { kind, message, code } = error instanceof McpError ? error : new McpError('internal', 'The operation failed')
     return { status: 'failed', failure: { kind, message, ...given({ code }) } }
   }
   // Only plain members, because the result object may carry its own serialisation.
@@ -209,7 +209,7 @@ export function endedWith(result: Marked | undefined, error: unknown): EndedOper
 export function give(ended: EndedOperation): CallToolResult {
   const { result, failure } = ended
   if (result !== undefined) return ended.wraps === true ? Object.assign({ ...result }, { [wrappedOutput]: true }) : result
-  throw new McpError(failure?.kind ?? 'internal', failure?.message ?? 'It failed', failure ?? {})
+  throw new McpError(failure?.kind ?? 'internal', failure?.message ?? 'The operation failed', failure ?? {})
 }
 
 /** Undefined if the reader is ready; otherwise resolves when that may have changed. */

@@ -32,7 +32,9 @@ function inWords(options: ToolCallOptions, manner: CallDirectives | undefined): 
 
 /** Where a streaming call can be resumed. JSON, so that it can be stored and used by another client of the same user. */
 export interface Checkpoint {
+  /** The id of the operation at the server. */
   readonly operationId: string
+  /** The token that proves the right to resume it. Keep it secret. */
   readonly token: string
   /** The chunks received before it. */
   readonly chunks: number

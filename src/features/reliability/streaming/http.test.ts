@@ -124,7 +124,7 @@ describe.each(revisions)('streams over HTTP at %s', revision => {
     request.destroy()
     if (revision === '2026-07-28') {
       await stop()
-      expect(stopped).toEqual(['The caller hung up'])
+      expect(stopped).toEqual(['The caller disconnected'])
     } else {
       allow(2)
       await done(2)
@@ -189,6 +189,6 @@ it('E8-10: where hanging up cancels, who does it with a checkpoint has its grace
       if (stopped.length === 0) clock.advance(500)
       return stopped
     })
-    .toEqual(['Nobody came back for it'])
+    .toEqual(['No caller resumed the operation in time'])
   expect(clock.now() - from).toBeGreaterThanOrEqual(10_000)
 })

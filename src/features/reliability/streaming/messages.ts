@@ -42,7 +42,7 @@ export function resumeIn(meta: Params | undefined): WireResume | undefined {
   const { resume } = said
   if (isRecord(resume) && typeof resume['operation_id'] === 'string' && typeof resume['checkpoint_token'] === 'string')
     return { operation_id: resume['operation_id'], checkpoint_token: resume['checkpoint_token'] }
-  throw new McpError('invalid-params', `${streamingExtension}: resume must name an operation_id and a checkpoint_token`)
+  throw new McpError('invalid-params', `${streamingExtension}: resume must have operation_id and checkpoint_token`)
 }
 
 /** In the `_meta` of the call that is made again. */

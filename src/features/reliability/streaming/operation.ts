@@ -82,7 +82,7 @@ export class StreamOperation {
   }
 
   /** Who receives messages now. */
-  get hearer(): Exchange | undefined {
+  get reader(): Exchange | undefined {
     return this.#reader?.exchange
   }
 
@@ -111,15 +111,15 @@ export class StreamOperation {
     const sequence = this.#written
     const { feed, token } = this.#parts
     const trimmed = this.#trimmed(length)
-    const kept = length === 0 || this.#lengths.at(-1) !== 0
+    const remembered = length === 0 || this.#lengths.at(-1) !== 0
     const [checkpoint] = await Promise.all([
       token(sequence + 1),
-      feed.publish({ name: 'chunk', data: kept ? chunk : lost }, trimmed),
+      feed.publish({ name: 'chunk', data: remembered ? chunk : lost }, trimmed),
     ])
     this.#written = sequence + 1
     const reader = this.#reader
     if (reader?.live === true && reader.at === sequence) this.#deliver(reader, chunk, checkpoint)
-    await this.#room()
+    await this.#capacity()
   }
 
   /** Lets a reader continue at a sequence, replacing the current one; resolves with the outcome. */
@@ -131,7 +131,7 @@ export class StreamOperation {
     this.#reader = reader
     this.#changed()
     if (before !== undefined) leaveTo(before.exchange)
-    if (exchange.signal.aborted) this.stop('The caller cancelled it')
+    if (exchange.signal.aborted) this.stop('The caller cancelled the operation')
     try {
       await this.#catchUp(reader)
     } catch (error) {
@@ -184,7 +184,7 @@ export class StreamOperation {
     const { exchange } = reader
     exchange.set(onCallerGone, () => this.#gone(reader))
     const cancelled = (): void => {
-      if (this.#reader === reader) this.stop('The caller cancelled it')
+      if (this.#reader === reader) this.stop('The caller cancelled the operation')
     }
     exchange.signal.addEventListener('abort', cancelled, { once: true })
     return reader
@@ -244,7 +244,7 @@ export class StreamOperation {
   }
 
   /** Waits until the reader is ready, or the stream may run ahead. */
-  async #room(): Promise<void> {
+  async #capacity(): Promise<void> {
     for (;;) {
       this.#goOn()
       const reader = this.#reader
@@ -275,7 +275,7 @@ export class StreamOperation {
 
   #gone(reader: Reader): void {
     if (this.#reader !== reader || this.#ended) return
-    if (!reader.exchange.answered) reader.exchange.forsake()
+    if (!reader.exchange.answered) reader.exchange.abandon()
     this.#reader = undefined
     this.#distant = reader.at
     this.#wait()
@@ -285,7 +285,7 @@ export class StreamOperation {
   /** A reader in another process takes over. */
   readElsewhere(at: number | 'cancelled'): void {
     if (this.#ended) return
-    if (at === 'cancelled') return this.stop('The caller cancelled it')
+    if (at === 'cancelled') return this.stop('The caller cancelled the operation')
     const here = this.#reader
     if (here !== undefined) {
       leaveTo(here.exchange)
@@ -300,7 +300,7 @@ export class StreamOperation {
   #wait(): void {
     const { clock, graceMs } = this.#parts
     this.#grace?.()
-    this.#grace = clock.setTimeout(() => this.stop('Nobody came back for it'), graceMs, true)
+    this.#grace = clock.setTimeout(() => this.stop('No caller resumed the operation in time'), graceMs, true)
   }
 
   #end(): void {
@@ -333,6 +333,8 @@ function leaveTo(exchange: Exchange): void {
   if (exchange.answered) return
   exchange.engine.fail(
     exchange,
-    problem('CHECKPOINT_NOT_FOUND', 'Another call goes on with this operation', { suggestion: 'Read on there' }),
+    problem('CHECKPOINT_NOT_FOUND', 'Another call has already resumed this operation', {
+      suggestion: 'Read the remaining chunks from that call',
+    }),
   )
 }

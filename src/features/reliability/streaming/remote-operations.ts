@@ -143,8 +143,8 @@ async function ended({ find, journal }: RemoteOperationParts): Promise<EndedOper
   if (isSettled(record)) return record.outcome as EndedOperation
   if (record.status === 'waiting') throw checkpointNotFound()
   if (record.status === 'running' && (await journal.runners.isAlive(record.runner))) return undefined
-  throw problem('OUTCOME_UNKNOWN', 'The process that did this has gone, and nobody knows how far it had come', {
-    suggestion: 'Find out what it has done before making the call again',
+  throw problem('OUTCOME_UNKNOWN', 'The process that ran this operation has ended, and its progress is unknown', {
+    suggestion: 'Check what the operation has done before you repeat the call',
     details: { operation_id: record.id },
   })
 }

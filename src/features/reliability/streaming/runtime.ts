@@ -115,7 +115,7 @@ export class StreamingRuntime {
   async #begin(exchange: Exchange): Promise<StreamOperation | undefined> {
     if (declaredSettings(exchange.peer, streamingExtension) === undefined || !this.#parts.tell.asked(exchange)) return undefined
     if (!this.#attended.has(exchange) || exchange.aside === undefined || exchange.detached) return undefined
-    const [chunkStore, account] = await Promise.all([this.#openShelf(), accountOf(exchange)])
+    const [chunkStore, account] = await Promise.all([this.#openChunkStore(), accountOf(exchange)])
     if (!chunkStore.begin(account)) return undefined
     try {
       const operation = await this.#claimed(exchange, chunkStore, account)
@@ -135,7 +135,7 @@ export class StreamingRuntime {
     const wanted = { target: exchange.params['name'] as string, fingerprint: bound.fingerprint, ttlMs: keepMs, account }
     const claim = await journal.claims
       .claim(bound.owner ?? bearer, keyOf(id), { ...wanted, also: [chunkStore.put(id, askMs)] })
-      .catch(withoutRoom)
+      .catch(withoutCapacity)
     if (claim === undefined) return undefined
     if (claim.kind !== 'fresh') throw checkpointNotFound()
     addRetryState(exchange, streamingExtension, id)
@@ -157,7 +157,7 @@ export class StreamingRuntime {
     if (shared) listenForRemote(journal, clock, operation).catch(error => trace('reader-elsewhere-unheard', error))
     this.#operations.set(id, operation)
     this.#of.set(exchange, { operation, account })
-    this.#parts.hearers.set(exchange, () => operation.hearer)
+    this.#parts.readers.set(exchange, () => operation.reader)
     return operation
   }
 
@@ -167,7 +167,7 @@ export class StreamingRuntime {
     if (found === undefined) return
     const { operation, account } = found
     const { id, length } = operation
-    const chunkStore = await this.#openShelf()
+    const chunkStore = await this.#openChunkStore()
     try {
       // The stored length is released even if the store fails.
       if (exchange.asking?.pending === true || isInputRequired(result)) {
@@ -204,14 +204,14 @@ export class StreamingRuntime {
     return give(await followRemote({ ...this.#parts, journal, find, tokens, exchange, ...checkpoint }))
   }
 
-  #openShelf(): Promise<ChunkStore> {
+  #openChunkStore(): Promise<ChunkStore> {
     this.#chunkStore ??= this.#parts.journal().then(journal => new ChunkStore({ ...this.#parts, journal }))
     return this.#chunkStore
   }
 }
 
 /** Without room in the journal the call still streams, but cannot be resumed. */
-function withoutRoom(error: unknown): undefined {
+function withoutCapacity(error: unknown): undefined {
   if (error instanceof Problem && (error.code === 'QUOTA_EXHAUSTED' || error.code === 'SERVER_UNAVAILABLE')) return undefined
   throw error
 }
@@ -285,11 +285,15 @@ class Gathered {
   result(reply: (parts: { readonly content: readonly ContentBlock[] }) => unknown): unknown {
     const chunks = this.#chunks
     if (this.#length > longest)
-      throw problem('PAYLOAD_TOO_LARGE', `What was streamed, ${this.#length} characters, is too long to be the result as well`, {
-        category: 'permanent',
-        suggestion: 'Return a short result from the generator, or say where the whole can be read',
-        actor: 'operator',
-      })
+      throw problem(
+        'PAYLOAD_TOO_LARGE',
+        `The streamed chunks have ${this.#length} characters, which is too long for a result that repeats them`,
+        {
+          category: 'permanent',
+          suggestion: 'Return a short result from the generator, such as the address of the whole content',
+          actor: 'operator',
+        },
+      )
     if (chunks.length === 0) return undefined
     if (chunks.every(chunk => typeof chunk === 'string')) return chunks.join('')
     return chunks.every(isBlock) ? reply({ content: chunks }) : chunks

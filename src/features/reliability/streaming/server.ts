@@ -17,35 +17,38 @@ import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { streamingExtension, type WireProgress } from './messages.ts'
 import type { StreamingRuntime } from './runtime.ts'
 
-/** What an author may say of it. */
+/** Options of streaming. */
 export interface StreamingOptions {
-  /** How long a call goes on for a caller that was cut off, before it is cancelled. Default 30 s. */
+  /** How long a call continues after its caller was disconnected, before it is cancelled. Default 30 s. */
   readonly grace?: Duration
-  /** How long the end of a call can still be had. Default 5 minutes. */
+  /** How long the result of a call can still be fetched after it has ended. Default 5 minutes. */
   readonly keep?: Duration
-  /** Characters of the chunks of one call that are kept for those who come back. Default 4 Mi. */
+  /** The most characters of chunks that are kept per call for callers that reconnect. Default 4 Mi. */
   readonly length?: number
-  /** Calls that can be gone on with at once; further ones stream too, but end with their connection. Default 1,000. */
+  /** The most calls that can be resumed at the same time; further calls stream too, but end with their connection. Default 1,000. */
   readonly operations?: number
 }
 
-/** The options of `createServer` for it. */
+/** Options of `createServer` for streaming. */
 export interface StreamingServerOptions {
-  /** How calls of tools that stream are kept for callers that were cut off. */
+  /** How calls of streaming tools are kept for callers that were disconnected. */
   readonly streaming?: StreamingOptions
 }
 
-/** How far a call has come, and what can be said beyond that to callers that know streaming. */
+/** The progress of a call. */
 interface ProgressStep extends Progress {
-  /** How long it will still take. Default: judged by how fast it went, where the total is known. */
+  /** The remaining time. Default: estimated from the progress so far, if the total is known. */
   readonly remaining?: Duration
-  /** What there is of the result already. */
+  /** The partial result so far. Default: none. */
   readonly partial?: Readonly<Record<string, unknown>>
 }
 
-/** What it adds to the context of a call. */
+/** The progress of a call. */
 export interface ProgressContext {
-  /** Tells the caller how far the work has come, if it asked to know. */
+  /**
+   * Sends a progress notification to the client, if it asked for them. `progress` must increase with each call.
+   * @example ctx.progress(3, { total: 10, message: 'Reading the files' })
+   */
   progress(progress: number, more?: Omit<ProgressStep, 'progress'>): void
 }
 
@@ -67,12 +70,12 @@ export const streamingFeature = defineServerFeature<StreamingServerOptions>({
     const tell = kit.port(progressPort)
     const graceMs = toMilliseconds(streaming.grace ?? '30s', 'streaming.grace')
     const keepMs = toMilliseconds(streaming.keep ?? '5m', 'streaming.keep')
-    const hearers: StreamingParts['hearers'] = new WeakMap()
+    const readers: StreamingParts['readers'] = new WeakMap()
     const pace = paceOf(kit.clock)
     let loading: Promise<StreamingRuntime> | undefined
     const load = (): Promise<StreamingRuntime> => {
       loading ??= import('./runtime.ts').then(
-        ({ StreamingRuntime }) => new StreamingRuntime({ ...kit, ...streaming, tell, graceMs, keepMs, hearers }),
+        ({ StreamingRuntime }) => new StreamingRuntime({ ...kit, ...streaming, tell, graceMs, keepMs, readers }),
       )
       return loading
     }
@@ -99,11 +102,11 @@ export const streamingFeature = defineServerFeature<StreamingServerOptions>({
       meta: (_name, _facts, _schemas, streams) => (streams ? { [streamingExtension]: { supports_streaming: true } } : undefined),
     })
     const progress = (exchange: Exchange, { remaining, partial, ...step }: ProgressStep): void => {
-      const hearer = hearers.get(exchange)?.() ?? exchange
+      const reader = readers.get(exchange)?.() ?? exchange
       const allow = (): boolean => kit.port(ratesPort).progress(exchange)
-      if (declaredSettings(hearer.peer, streamingExtension) === undefined) return void tell.progress(hearer, step, allow)
+      if (declaredSettings(reader.peer, streamingExtension) === undefined) return void tell.progress(reader, step, allow)
       const left = remaining === undefined ? pace(exchange, step) : toMilliseconds(remaining, 'remaining')
-      tell.progress(hearer, step, allow, () => ({ [streamingExtension]: wireProgress(exchange, step, left, partial) }))
+      tell.progress(reader, step, allow, () => ({ [streamingExtension]: wireProgress(exchange, step, left, partial) }))
     }
     return { sides: [side], provides: provide(streamingPort, { progress }), close: async () => (await loading)?.close() }
   },
@@ -115,7 +118,7 @@ export interface StreamingParts extends ServerKit, StreamingOptions {
   readonly graceMs: number
   readonly keepMs: number
   /** Who hears now what a call says: another one, where its caller was cut off and has come back. */
-  readonly hearers: WeakMap<Exchange, () => Exchange | undefined>
+  readonly readers: WeakMap<Exchange, () => Exchange | undefined>
 }
 
 function wireProgress(

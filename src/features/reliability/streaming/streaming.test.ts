@@ -243,7 +243,7 @@ describe.each(revisions)('streams at %s', revision => {
     expect(stopped).toEqual([])
     clock.advance(1_001)
     await stop()
-    expect(stopped).toEqual(['Nobody came back for it'])
+    expect(stopped).toEqual(['No caller resumed the operation in time'])
     await other.quiet()
     const late = await other.ask('tools/call', call('steps', { of: 'a', count: 2 }, 'q', chunk))
     expect([codeOf(late), effects]).toEqual(['CHECKPOINT_NOT_FOUND', ['p0', 'a0']])
@@ -260,7 +260,7 @@ describe.each(revisions)('streams at %s', revision => {
     await second.quiet()
     second.tell('notifications/cancelled', { requestId: id })
     await stop()
-    expect(stopped).toEqual(['The caller cancelled it'])
+    expect(stopped).toEqual(['The caller cancelled the operation'])
   })
 
   it('peers that know nothing of streams get plain progress in words, and the whole result', async () => {

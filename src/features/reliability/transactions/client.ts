@@ -5,7 +5,7 @@ import { getTransaction, transactionsExtension, type WireStepReport, type WireTr
 
 /** What the feature adds to the client. */
 export interface TransactionsClientApi {
-  /** How a transaction of ours stands, whichever process began it. */
+  /** Returns the state of a transaction of this caller, whichever process began it. */
   transactionStatus(id: string, options?: RequestOptions): Promise<TransactionReport>
 }
 
@@ -22,21 +22,27 @@ export const transactionsClient = defineClientFeature({
   },
 })
 
+/** The state of one step of a transaction. */
 interface StepReport {
+  /** The name of the step: the option `step`, or its number. */
   readonly id: string
+  /** The tool that was called. */
   readonly tool: string
-  /** `indeterminate`: begun, and nobody knows how it ended. `no_compensation`: done, and nothing can take it back. */
+  /** `indeterminate`: the step began, and its outcome is unknown. `no_compensation`: it was done and cannot be undone. */
   readonly status: WireStepReport['status']
+  /** Why the step failed, or could not be undone. */
   readonly error: WireStepReport['error'] | undefined
 }
 
-/** How a transaction stands or ended, step by step. */
+/** The state of a transaction and of each of its steps. */
 export interface TransactionReport {
+  /** The id of the transaction. */
   readonly id: string
-  /** `partially_rolled_back`: some steps could not be taken back; they say why. */
+  /** `partially_rolled_back`: some steps could not be undone; their reports say why. */
   readonly status: WireTransaction['status']
+  /** Why it was rolled back. Undefined if it was not. */
   readonly reason: string | undefined
-  /** In the order in which they began. */
+  /** The steps, in the order in which they began. */
   readonly steps: readonly StepReport[]
 }
 

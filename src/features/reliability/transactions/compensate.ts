@@ -18,7 +18,11 @@ export async function compensate(
   { id, inverse, authority }: Step,
 ): Promise<UndoOutcome> {
   if (inverse?.parameters === undefined)
-    return { status: 'failed', code: 'OUTCOME_UNKNOWN', message: 'Nobody knows how it ended, and it is undone by its result' }
+    return {
+      status: 'failed',
+      code: 'OUTCOME_UNKNOWN',
+      message: 'The outcome of this step is unknown, and its compensation needs the result',
+    }
   const once = {
     idempotency_key: await compensationKey(transaction, id),
     idempotency_ttl_seconds: Math.max(1, Math.floor(retentionMs / 1000)),
@@ -27,7 +31,11 @@ export async function compensate(
   try {
     const { exchange, result } = await callInternally(engine(), callTool, params, { ...restoredRights(authority), owner })
     if (exchange.asking?.pending === true || isInputRequired(result))
-      return { status: 'failed', code: 'UNSUPPORTED', message: `${inverse.target} asks something, and nobody is there to answer` }
+      return {
+        status: 'failed',
+        code: 'UNSUPPORTED',
+        message: `The compensation ${inverse.target} asks a question, but no user can answer it during a rollback`,
+      }
     const { isError, [failureProblem]: why } = result as FailedResult
     return isError === true ? failed(why ?? port(problemPort).of(new Error('The tool failed'))) : { status: 'undone' }
   } catch (error) {

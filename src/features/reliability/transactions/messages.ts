@@ -60,39 +60,53 @@ export interface WireStepResult {
 
 /** A compensation on the wire. */
 interface WireCompensation {
+  /** The tool that undoes the step. */
   readonly tool: string
+  /** The arguments of that call. */
   readonly parameters?: Readonly<Record<string, unknown>>
+  /** What the compensation does. */
   readonly description?: string
 }
 
-/** How far a transaction is. */
+/** The states of a transaction. */
 type WireTransactionStatus = 'begun' | 'committed' | 'rolling_back' | 'rolled_back' | 'partially_rolled_back'
 
 /** A failure on the wire. */
 interface WireFailure {
+  /** The code of the problem. */
   readonly code: string
+  /** What failed, in a sentence. */
   readonly message: string
 }
 
-/** `no_compensation`: done, and nothing can take it back. */
+/** The states of a step. `no_compensation`: it was done and cannot be undone. */
 type WireStepStatus = 'running' | 'ok' | 'failed' | 'indeterminate' | 'compensated' | 'compensation_failed' | 'no_compensation'
 
 /** One step of a transaction as it is sent. */
 export interface WireStepReport {
+  /** The name of the step. */
   readonly step_id: string
+  /** The tool that was called. */
   readonly tool: string
+  /** The state of the step. */
   readonly status: WireStepStatus
+  /** The call that undoes the step, if it can be undone. */
   readonly compensation?: WireCompensation
+  /** Why the step failed, or could not be undone. */
   readonly error?: WireFailure
 }
 
 /** A transaction as it is sent. */
 export interface WireTransaction {
+  /** The id of the transaction. */
   readonly transaction_id: string
+  /** How far the transaction is. */
   readonly status: WireTransactionStatus
+  /** What the transaction does. */
   readonly description?: string
+  /** When it began, ISO 8601. */
   readonly begun_at: string
-  /** Without activity for so long it is rolled back. */
+  /** Seconds without activity after which it is rolled back. */
   readonly timeout_seconds: number
   /** Why it was rolled back. */
   readonly reason?: string
@@ -105,12 +119,15 @@ interface WireCommitted extends WireTransaction {
   readonly steps_completed: number
 }
 
-/** The answer to a rollback. */
+/** The result of a rollback. */
 export interface WireRolledBack extends WireTransaction {
-  /** Those that were, or could not be, taken back, in that order: the last one first. */
+  /** The steps that were undone, or could not be, the last step first. */
   readonly steps_compensated: readonly {
+    /** The name of the step. */
     readonly step_id: string
+    /** Whether the step was undone. */
     readonly status: 'compensated' | 'compensation_failed'
+    /** Why the step could not be undone. */
     readonly error?: WireFailure
   }[]
 }

@@ -57,7 +57,7 @@ export class TransactionMethods {
 
   rollback(exchange: Exchange): Promise<WireTransaction> {
     return named(exchange, async (owner, id) => {
-      const reason = clip((exchange.params['reason'] as string | undefined) ?? 'Its client wanted it', longestText)
+      const reason = clip((exchange.params['reason'] as string | undefined) ?? 'The client requested the rollback', longestText)
       return wireRolledBack(await this.runtime.rolledBack(owner, id, reason))
     })
   }

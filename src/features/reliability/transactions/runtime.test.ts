@@ -26,10 +26,10 @@ it('E5-15: a rollback that was asked for happens, also where a sweep is just fin
   }
   const runtime = new TransactionsRuntime(parts, journal)
   await runtime.units.begin('ann', 't', { timeoutMs: 1000 })
-  const sweep = runtime.rollBack('ann', 't', 'Nothing happened in it', () => false)
-  const asked = runtime.rollBack('ann', 't', 'It was asked for')
+  const sweep = runtime.rollBack('ann', 't', 'The transaction timed out', () => false)
+  const asked = runtime.rollBack('ann', 't', 'The rollback was requested')
   expect((await sweep).unit.status).toBe('open')
-  expect((await asked).unit).toMatchObject({ status: 'rolled_back', reason: 'It was asked for' })
+  expect((await asked).unit).toMatchObject({ status: 'rolled_back', reason: 'The rollback was requested' })
   runtime.close()
   journal.close()
 })

@@ -101,7 +101,7 @@ export class TransactionsRuntime {
   /** Stops a step; undefined if it does not run here. */
   #stop(owner: string, transaction: string, order: number): RunningStep | undefined {
     const step = this.#running.get(`${owner}/${transaction}/${order}`)
-    step?.exchange.stop('The transaction is rolled back')
+    step?.exchange.stop('The transaction is being rolled back')
     return step
   }
 
@@ -115,13 +115,13 @@ export class TransactionsRuntime {
         .then(() => this.compensateLate(owner, transaction, step))
         .catch(error => this.trace('late-step-stays', { transaction, step: step.id, error }))
     if (!isTask(lingering)) return compensate(this.#parts, owner, transaction, step)
-    const message = 'It was told to stop and has not ended: it is taken back when it has'
+    const message = 'The step was stopped but has not ended yet. It is undone after it ends'
     return { status: 'failed', code: 'OPERATION_TIMEOUT', message }
   }
 
   /** A step took effect after its rollback: it is compensated once the rollback is over. */
   async compensateLate(owner: string, transaction: string, step: Step): Promise<void> {
-    await this.rollBack(owner, transaction, 'A step of it came late').catch(() => undefined)
+    await this.rollBack(owner, transaction, 'A step of the transaction ended late').catch(() => undefined)
     // Under its own key, because the earlier attempt came before the effect.
     const outcome = await compensate(this.#parts, owner, transaction, { ...step, id: `${step.id}/late` })
     if (outcome.status === 'failed')
@@ -144,10 +144,14 @@ export class TransactionsRuntime {
     const report = await this.#within(rolling, joinMs)
     if (report !== undefined) return report
     rolling.catch(error => this.trace('rollback-failed', { id, error }))
-    throw problem('SERVER_UNAVAILABLE', 'A step of the transaction has not ended yet: it is rolled back as soon as it has', {
-      retryAfter: 1000,
-      suggestion: 'Ask again for the report',
-    })
+    throw problem(
+      'SERVER_UNAVAILABLE',
+      'A step of the transaction is still running. The transaction is rolled back as soon as the step ends',
+      {
+        retryAfter: 1000,
+        suggestion: 'Request the report again',
+      },
+    )
   }
 
   /** Rolls back, or joins the rollback in progress; takes over if its process has gone. */
@@ -178,7 +182,7 @@ export class TransactionsRuntime {
       const now = await this.units.get(owner, id)
       if (now?.unit.status === 'open') return now
       if (this.#parts.clock.now() >= until)
-        throw problem('SERVER_UNAVAILABLE', 'Another process is still rolling the transaction back', { retryAfter: 1000 })
+        throw problem('SERVER_UNAVAILABLE', 'Another process is still rolling back the transaction', { retryAfter: 1000 })
       await this.#pause(lookMs)
     }
   }
@@ -225,7 +229,7 @@ export class TransactionsRuntime {
     try {
       for (const { owner, unit, over } of await findUnattendedUnits(this.units, (owner, unit) => this.#lapsed(owner, unit))) {
         if (this.#rolling.size >= together || this.#closed) break
-        const reason = unit.reason ?? over ?? `Nothing happened in it for ${unit.timeoutMs / 1000} s`
+        const reason = unit.reason ?? over ?? `The transaction timed out: it had no call for ${unit.timeoutMs / 1000} s`
         // An ended grant stays ended; an idle transaction may have been used since.
         const due = over === undefined ? (now: Unit) => isIdle(now, clock.now()) : undefined
         const rolling = this.rollBack(owner, unit.id, reason, due)
@@ -276,10 +280,14 @@ export class TransactionsRuntime {
     const lives = await Promise.all(grants.map(grant => book.lifeOf(owner, grant.id)))
     if (lives.every(life => 'until' in life)) return lives.map(({ record }) => check(record.key, record.version))
     this.#sweepNow()
-    throw problem('TRANSACTION_CONFLICT', 'A grant that let in a part of the transaction is over: it is rolled back', {
-      suggestion: 'Ask for the right again, and begin a new one',
-      details: { transaction_id: id },
-    })
+    throw problem(
+      'TRANSACTION_CONFLICT',
+      'A grant that the transaction depends on has ended, so the transaction is rolled back',
+      {
+        suggestion: 'Obtain the right again, and begin a new transaction',
+        details: { transaction_id: id },
+      },
+    )
   }
 
   /** Waits for a running step, here or elsewhere, and then gives it up. */

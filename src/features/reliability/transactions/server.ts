@@ -25,7 +25,7 @@ import {
 
 /** A transaction that is being rolled back, or could not be completely. */
 export interface StuckTransaction extends WireRolledBack {
-  /** The owner key. */
+  /** The key of the principal that began it. */
   readonly owner: string
 }
 
@@ -41,7 +41,7 @@ export interface TransactionsOptions {
   readonly perOwner?: number
   /** Steps per transaction. Default and maximum 900. */
   readonly steps?: number
-  /** Called after each rollback, for whatever reason. */
+  /** Called after each rollback, for whatever reason. Default: not called. */
   readonly onRolledBack?: (report: WireRolledBack) => void
   /** Whether clients can subscribe to `transaction_rolled_back`. Default false. */
   readonly events?: boolean
@@ -177,7 +177,7 @@ export const transactionsFeature = defineServerFeature<TransactionsServerOptions
 const text = { type: 'string' } as const
 
 const rolledBackFacts = {
-  description: 'A transaction of yours was rolled back: because you said so, because nobody touched it, or because a right ended',
+  description: 'One of your transactions was rolled back: on request, after its timeout, or because a grant ended',
   payload: {
     type: 'object',
     properties: { transaction_id: text, status: text, reason: text },
@@ -215,8 +215,9 @@ function takesPart(exchange: Exchange): boolean {
   return exchange.get(retryState)?.[transactionsExtension] !== undefined || exchange.meta?.[transactionsExtension] !== undefined
 }
 
-/** The call that is to be undone. */
+/** The call that is undone. */
 interface UndoneCall<A = Readonly<Record<string, unknown>>, R = unknown> {
+  /** The arguments of the call. */
   readonly args: A
   /** Its structured content or text; undefined if the outcome is unknown. */
   readonly result: R | undefined
@@ -226,12 +227,13 @@ interface UndoneCall<A = Readonly<Record<string, unknown>>, R = unknown> {
 
 /** How a call is undone: by calling another tool. */
 export interface UndoFacts<A = Readonly<Record<string, unknown>>, R = unknown> {
+  /** The name of the tool that undoes the call. */
   readonly tool: string
   /**
    * The arguments of that call. Called before the call without a result, and again with it. Default: the same arguments. Undefined or
    * an error: it cannot be undone without its result.
    */
   arguments?(call: UndoneCall<A, R>): Readonly<Record<string, unknown>> | undefined
-  /** Shown in reports. */
+  /** What the undo does, for reports. Default: none. */
   readonly description?: string
 }

@@ -113,7 +113,7 @@ async function enrol(
   const { name, facts } = exchange.target as UndoableTool
   const { undo } = facts
   if (undo !== undefined && exchange.engine.ports.get(toolsPort).catalog.get(undo.tool) === undefined)
-    throw problem('SERVER_ERROR', `${name} is undone by ${undo.tool}, which is not offered here`, { actor: 'operator' })
+    throw problem('SERVER_ERROR', `${name} is undone by ${undo.tool}, but the server has no such tool`, { actor: 'operator' })
   const key = keyOf(exchange)
   return units.enrol(owner, wish.transaction, {
     ...(wish.step === undefined ? {} : { id: wish.step }),
@@ -180,7 +180,7 @@ async function detached(run: Enrolled): Promise<void> {
   // If it was stopped before the handler started, nothing was done.
   const unentered = async (): Promise<void> => {
     if (!entered.delete(exchange)) return
-    await enrolment.failed({ code: 'OPERATION_CANCELLED', message: 'It was stopped before it began' })
+    await enrolment.failed({ code: 'OPERATION_CANCELLED', message: 'The step was stopped before it started' })
     run.ended()
   }
   const over = (): Promise<void> => unentered().catch(error => runtime.trace('step-failed', { step: enrolment.step.id, error }))
@@ -267,8 +267,8 @@ function failureOf({ code, message }: Problem): StepFailure {
 }
 
 function over(): Problem {
-  return problem('TRANSACTION_CONFLICT', 'The transaction is over: what this step did was or is taken back', {
-    suggestion: 'Begin a new one',
+  return problem('TRANSACTION_CONFLICT', 'The transaction has ended, so this step was or will be undone', {
+    suggestion: 'Begin a new transaction',
   })
 }
 
@@ -290,7 +290,7 @@ export function transactionOf(exchange: Exchange): TransactionOfCall {
   if (typeof transaction !== 'string' || !keyPattern.test(transaction)) throw invalid(`transaction_id must be ${keyRule}`)
   if (step !== undefined && !(typeof step === 'string' && keyPattern.test(step))) throw invalid(`step_id must be ${keyRule}`)
   if (order !== undefined && rest.join(' ') !== transaction)
-    throw invalid('transaction_id is another one than where the call began')
+    throw invalid('transaction_id differs from the one that the call started with')
   return { transaction, step, order: order === undefined ? undefined : Number(order) }
 }
 

@@ -17,13 +17,16 @@ import { assistantBlocks, modelNamed, type OnSampleReview, requestSystem, sampli
 
 /** Options for the answers to servers. */
 export interface AnswersOptions {
-  /** Shows a sampling request to the user, where the policy says `ask`. */
+  /** Shows a sampling request to the user, where the policy says `ask`. Default: such requests are refused. */
   readonly onSampleReview?: OnSampleReview
-  /** Asks the user; without it elicitation is not declared. */
+  /** Asks the user the questions of servers. Default: servers cannot ask. */
   readonly onElicit?: OnServerQuestion
-  /** Roots, as `file:` URIs. The policy decides which servers see them. */
+  /** Folders that the user works in, as `file:` URIs. The policy decides which servers see them. Default: none. */
   readonly roots?: readonly Root[]
-  /** The model for inference requests: a model id by `server/set`, `server` or `set`. */
+  /**
+   * The model for inference requests of servers: a model id by `server/set`, `server` or `set`. Default: the first model that
+   * fits the preferences.
+   */
   readonly routes?: Readonly<Record<string, string>>
 }
 
@@ -80,10 +83,21 @@ export class Answers {
 // Elicitation: questions of servers go to the user; the host never answers one itself.
 
 /** A question and the server that asks. `domain`: where a page leads, the part of a URL that cannot be disguised. */
-export type ServerQuestion = Question & { readonly server: string; readonly domain?: string }
+export type ServerQuestion = Question & {
+  /** The server that asks. */
+  readonly server: string
+  /** The domain of the page that the user is asked to visit. */
+  readonly domain?: string
+}
 
 /** Asks the user a server's question. */
-export type OnServerQuestion = (question: ServerQuestion, context: { readonly signal: AbortSignal }) => Awaitable<ElicitResult>
+export type OnServerQuestion = (
+  question: ServerQuestion,
+  context: {
+    /** Aborted when the server cancels the question. */
+    readonly signal: AbortSignal
+  },
+) => Awaitable<ElicitResult>
 
 /** The elicitation handler of one server: policy first, then the user. */
 function elicitationFor(parts: LoopParts, server: string, ask: OnServerQuestion): OnElicit {
@@ -116,14 +130,14 @@ function refusedPagesOf(parts: LoopParts, server: string): OnQuestionRefused {
 
 /** The reason where the user did not answer. */
 function unanswered(server: string, action: 'decline' | 'cancel'): Why {
-  const message = `The user ${action === 'decline' ? 'declined' : 'left unanswered'} what ${server} asked`
-  return why('USER_DECLINED', 'the user', message, 'Ask again, if it is still wanted')
+  const message = `The user ${action === 'decline' ? 'declined' : 'did not answer'} the question of ${server}`
+  return why('USER_DECLINED', 'the user', message, 'Ask again if the answer is still needed')
 }
 
 /** The reason where a page is unsafe. */
 function unfit(server: string): Why {
-  const message = `${server} wants a page opened that is not reached over https, or hides who it belongs to`
-  return why('UNSAFE_ADDRESS', 'elicit.url', message, `Let ${server} use an https address without a user name`)
+  const message = `${server} asks to open a page whose URL is not https or contains a user name`
+  return why('UNSAFE_ADDRESS', 'elicit.url', message, `Correct ${server} so that it uses an https URL without a user name`)
 }
 
 /** Whether an answer is a yes. A form with a single boolean can be accepted with `false` in it. */
@@ -186,7 +200,7 @@ function modelRequest({ messages, preferences }: InferenceRequest, most: number,
 
 /** The reason where a server cancelled an inference. */
 function cancelled(server: string): Why {
-  return why('CANCELLED', 'inference', `${clip(server)} no longer wants the inference`, 'Nothing needs to be done')
+  return why('CANCELLED', 'inference', `${clip(server)} cancelled the inference`, 'No action is needed')
 }
 
 /** Without tools there is nobody to call, so `tool_use` ends the turn. */

@@ -1,0 +1,39 @@
+/**
+ * Keys of the page. A screen declares what its letters do with `useKeys`; letters are ignored while a person types, while a dialog is open,
+ * or where they were switched off.
+ */
+import { useEffect } from 'react'
+import { preferences } from './preferences.ts'
+
+/** What keys do: `a`, `Enter`, `ArrowDown`, or `g a` for two in a row. */
+export type KeyMap = Readonly<Record<string, (event: KeyboardEvent) => void>>
+
+/** The second key of a pair has to follow within this time. */
+const pairMs = 1200
+
+export function useKeys(keys: KeyMap): void {
+  useEffect(() => {
+    let first: { key: string; at: number } | undefined
+    const hear = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
+      if (event.key.length === 1 && !preferences().letters) return
+      if (isTyping(event.target) || document.querySelector('dialog[open]') !== null) return
+      const pair = first !== undefined && event.timeStamp - first.at < pairMs ? `${first.key} ${event.key}` : event.key
+      const act = keys[pair] ?? (pair === event.key ? undefined : keys[event.key])
+      first = Object.keys(keys).some(name => name.startsWith(`${event.key} `))
+        ? { key: event.key, at: event.timeStamp }
+        : undefined
+      if (act === undefined) return
+      first = undefined
+      event.preventDefault()
+      act(event)
+    }
+    addEventListener('keydown', hear)
+    return () => removeEventListener('keydown', hear)
+  }, [keys])
+}
+
+/** Whether a key belongs to the element that has the focus. */
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+}

@@ -1,0 +1,38 @@
+/** The screens that this page has: their names, addresses and keys. The process says which of them it serves. */
+import type { Screen } from '#contract'
+
+export interface ScreenEntry {
+  readonly screen: Screen
+  readonly title: string
+  readonly path: string
+  /** After `g`. */
+  readonly letter: string
+  /** The path of an icon of 16 by 16. */
+  readonly icon: string
+}
+
+export const screenEntries: readonly ScreenEntry[] = [
+  {
+    screen: 'overview',
+    title: 'Overview',
+    path: '/overview',
+    letter: 'o',
+    icon: 'M2 2h5v6H2zM9 2h5v4H9zM9 8h5v6H9zM2 10h5v4H2z',
+  },
+  {
+    screen: 'approvals',
+    title: 'Approvals',
+    path: '/approvals',
+    letter: 'a',
+    icon: 'M8 1.5l5.5 2v4c0 3.5-2.3 5.8-5.5 7-3.2-1.2-5.5-3.5-5.5-7v-4zM5.5 7.8l1.8 1.8 3.3-3.6',
+  },
+  { screen: 'audit', title: 'Audit', path: '/audit', letter: 'u', icon: 'M3 1.5h10v13H3zM5.5 5h5M5.5 8h5M5.5 11h3' },
+  {
+    screen: 'clients',
+    title: 'Clients',
+    path: '/clients',
+    letter: 'c',
+    icon: 'M6 7.5a2.75 2.75 0 100-5.5 2.75 2.75 0 000 5.5zM1.5 14c0-2.8 2-4.5 4.5-4.5s4.5 1.7 4.5 4.5M11 2.5a2.5 2.5 0 010 4.8M12.3 9.8c1.4.6 2.2 2.1 2.2 4.2',
+  },
+  { screen: 'logs', title: 'Logs', path: '/logs', letter: 'l', icon: 'M2 3.5l3.5 3L2 9.5M7.5 10H14M2 13.5h12' },
+]

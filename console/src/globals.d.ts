@@ -1,0 +1,2 @@
+/** The version of the package that this page was built for. */
+declare const __VERSION__: string

@@ -1,0 +1,91 @@
+/**
+ * A long list of which only the rows in sight are in the document. Arrows, j and k move, Enter opens. The rows are options of a list box, so
+ * that a screen reader hears where it is.
+ */
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { type KeyboardEvent, type ReactNode, useEffect, useRef } from 'react'
+
+export interface RowsProps<T> {
+  readonly label: string
+  readonly items: readonly T[]
+  readonly keyOf: (item: T) => string
+  readonly selected?: string | undefined
+  readonly select: (item: T) => void
+  readonly draw: (item: T) => ReactNode
+  /** Called when the end is near. */
+  readonly more?: (() => void) | undefined
+  /** Height of a row before it is measured. */
+  readonly height?: number
+}
+
+/** Rows drawn beyond the edge, so that a fast scroll shows no gap. */
+const beyond = 12
+
+export function Rows<T>({ label, items, keyOf, selected, select, draw, more, height = 32 }: RowsProps<T>): ReactNode {
+  const box = useRef<HTMLDivElement>(null)
+  const rows = useVirtualizer({
+    count: items.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => height,
+    overscan: beyond,
+    getItemKey: index => keyOf(items[index] as T),
+  })
+  const visible = rows.getVirtualItems()
+  const last = visible.at(-1)?.index ?? 0
+  useEffect(() => {
+    if (items.length > 0 && last >= items.length - beyond) more?.()
+  }, [last, items.length, more])
+  const at = items.findIndex(item => keyOf(item) === selected)
+  const press = (event: KeyboardEvent) => {
+    const steps: Readonly<Record<string, number>> = {
+      ArrowDown: at + 1,
+      j: at + 1,
+      ArrowUp: at - 1,
+      k: at - 1,
+      Home: 0,
+      End: items.length - 1,
+    }
+    const target = steps[event.key]
+    if (target === undefined || items.length === 0) return
+    event.preventDefault()
+    const index = Math.min(items.length - 1, Math.max(0, target))
+    rows.scrollToIndex(index)
+    select(items[index] as T)
+  }
+  return (
+    <div
+      ref={box}
+      role="listbox"
+      aria-label={label}
+      aria-activedescendant={visible.some(({ index }) => index === at) ? `row-${selected}` : undefined}
+      tabIndex={0}
+      onKeyDown={press}
+      className="min-h-0 flex-1 overflow-auto"
+    >
+      <div className="relative" style={{ height: rows.getTotalSize() }}>
+        {visible.map(({ index, key, start }) => {
+          const item = items[index] as T
+          return (
+            // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the list box, which has the focus
+            <div
+              key={key}
+              ref={rows.measureElement}
+              data-index={index}
+              id={`row-${keyOf(item)}`}
+              role="option"
+              tabIndex={-1}
+              aria-selected={index === at}
+              aria-posinset={index + 1}
+              aria-setsize={items.length}
+              className={`absolute inset-x-0 top-0 cursor-pointer border-b border-line ${index === at ? 'bg-accent-soft' : 'hover:bg-hover'}`}
+              style={{ transform: `translateY(${start}px)` }}
+              onClick={() => select(item)}
+            >
+              {draw(item)}
+            </div>
+          )
+        })}
+      </div>
+    </div>
+  )
+}

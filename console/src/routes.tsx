@@ -1,0 +1,98 @@
+/** The addresses of the page. A deep link selects; it never acts. */
+import { type AnyRouter, createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router'
+import type { Self } from '#contract'
+import { Shell } from './frame/shell.tsx'
+import { ProblemCard } from './parts/problem.tsx'
+import { Approvals } from './screens/approvals/approvals.tsx'
+import { Audit } from './screens/audit/audit.tsx'
+import { Clients } from './screens/clients/clients.tsx'
+import { Logs } from './screens/logs/logs.tsx'
+import { Overview } from './screens/overview/overview.tsx'
+
+/** Texts of the query that a screen reads; anything else is left out. */
+function texts<Name extends string>(...names: readonly Name[]) {
+  return (search: Record<string, unknown>): { readonly [K in Name]?: string } =>
+    Object.fromEntries(
+      names.filter(name => search[name] !== undefined && search[name] !== '').map(name => [name, String(search[name])]),
+    ) as {
+      readonly [K in Name]?: string
+    }
+}
+
+const root = createRootRoute({
+  component: Shell,
+  errorComponent: ({ error }) => (
+    <div className="p-4">
+      <ProblemCard error={error} />
+    </div>
+  ),
+  notFoundComponent: () => <p className="p-4 text-muted">This address has no screen. Choose one at the side.</p>,
+})
+
+const overview = createRoute({
+  getParentRoute: () => root,
+  path: '/overview',
+  validateSearch: texts('server'),
+  component: OverviewScreen,
+})
+const approvals = createRoute({ getParentRoute: () => root, path: '/approvals', component: () => <Approvals /> })
+const approval = createRoute({ getParentRoute: () => root, path: '/approvals/$id', component: ApprovalScreen })
+const audit = createRoute({
+  getParentRoute: () => root,
+  path: '/audit',
+  validateSearch: texts('q', 'entry'),
+  component: AuditScreen,
+})
+const clients = createRoute({
+  getParentRoute: () => root,
+  path: '/clients',
+  validateSearch: texts('client'),
+  component: ClientScreen,
+})
+const logs = createRoute({ getParentRoute: () => root, path: '/logs', validateSearch: texts('q'), component: LogScreen })
+
+function OverviewScreen() {
+  const { server } = overview.useSearch()
+  const navigate = overview.useNavigate()
+  return <Overview server={server} select={name => void navigate({ search: name === undefined ? {} : { server: name } })} />
+}
+
+function ApprovalScreen() {
+  return <Approvals id={approval.useParams().id} />
+}
+
+function AuditScreen() {
+  const { q = '', entry } = audit.useSearch()
+  const navigate = audit.useNavigate()
+  return (
+    <Audit
+      filter={q}
+      entry={entry}
+      change={next => void navigate({ search: { q: next.filter, entry: next.entry }, replace: true })}
+    />
+  )
+}
+
+function ClientScreen() {
+  const { client } = clients.useSearch()
+  const navigate = clients.useNavigate()
+  return <Clients client={client} select={name => void navigate({ search: name === undefined ? {} : { client: name } })} />
+}
+
+function LogScreen() {
+  const { q = '' } = logs.useSearch()
+  const navigate = logs.useNavigate()
+  return <Logs filter={q} change={next => void navigate({ search: { q: next }, replace: true })} />
+}
+
+/** The router of this kind of process; its first screen is the start page. */
+export function createPageRouter(self: Self): AnyRouter {
+  const start = createRoute({
+    getParentRoute: () => root,
+    path: '/',
+    beforeLoad: () => {
+      throw redirect({ to: `/${self.screens[0] ?? 'overview'}` })
+    },
+  })
+  return createRouter({ routeTree: root.addChildren([start, overview, approvals, approval, audit, clients, logs]) })
+}

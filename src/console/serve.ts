@@ -1,0 +1,213 @@
+/** `serveConsole`: the web console of a running gateway, on a listener of its own. */
+import { hostname, userInfo } from 'node:os'
+import { type Clock, realClock } from '../core/clock.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import { version } from '../revisions/revision.ts'
+import type { Store } from '../stores/store.ts'
+import { type ApprovalQueue, SharedApprovals } from './approvals.ts'
+import type { Approval } from './contract/approvals.ts'
+import type { Role, Self } from './contract/session.ts'
+import { Feed } from './feed.ts'
+import { PageFiles } from './files.ts'
+import { hostOf } from './guard.ts'
+import { Jobs } from './jobs.ts'
+import { announceConsole, linkOf, redeemStored } from './links.ts'
+import { type ConsoleListener, listen } from './listener.ts'
+import { allRoles, Logins, type OpenSession } from './login.ts'
+import { type GatewayObserver, ObservedGateway } from './observer.ts'
+import { routesOf } from './routes.ts'
+import { gatewaySource } from './sources/gateway.ts'
+import { GatewayApprovals, reducedApproval, shortened } from './sources/gateway-approvals.ts'
+import type { ConsoleSource } from './sources/source.ts'
+
+/** The port of the page, where it is free. */
+export const consolePort = 7425
+
+/** The options of `serveConsole`. */
+export interface ConsoleOptions {
+  /** The gateway to show. */
+  readonly gateway: Gateway
+  /** What was observed of it since its start; without it there is neither traffic nor log. */
+  readonly observer?: GatewayObserver
+  /** A queue whose approvals are shown and answered together with those of the gateway. */
+  readonly approvals?: ApprovalQueue
+  /**
+   * The port of the page on 127.0.0.1; 0 takes any that is free.
+   * @default 7425, or a free port where that is taken
+   */
+  readonly port?: number
+  /** Who sees exact arguments and definitions: everybody, or only operators and approvers, which is the default. */
+  readonly payloads?: 'viewer' | 'approver'
+  /** Nobody approves a call of his own. A call whose subject is unknown can then only be refused. Default: false. */
+  readonly fourEyes?: boolean
+  /** The name that is written into the audit log for the user of the first link. Default: the user of this machine. */
+  readonly by?: string
+  /** The store of the gateway: `vivarium gateway console FILE` leaves further links there. */
+  readonly store?: Store
+  /** The folder of the page. Default: that of this package. */
+  readonly files?: string
+  /** Called with errors that belong to no request. */
+  readonly onError?: (error: unknown) => void
+  /** The clock, for tests. */
+  readonly clock?: Clock
+}
+
+/** Who a link signs in. */
+export interface LinkOptions {
+  /** The name for the audit log. Default: the name of the option `by`. */
+  readonly by?: string
+  /** What the session may do. Default: everything. */
+  readonly roles?: readonly Role[]
+}
+
+/** A console that is open. */
+export interface RunningConsole {
+  /** The address with a token that signs in once, within ten minutes. */
+  readonly link: string
+  /** The address without a token. */
+  readonly url: string
+  /** The port of the page. */
+  readonly port: number
+  /** Makes another link, with these roles or all. */
+  newLink(options?: LinkOptions): string
+  /** Ends all sessions and streams, and stops listening. */
+  close(): Promise<void>
+  /** The same as `close`. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/**
+ * Serves the web console of a gateway on loopback.
+ * @example
+ * await using console = await serveConsole({ gateway })
+ * process.stdout.write(`${console.link}\n`)
+ */
+export async function serveConsole(options: ConsoleOptions): Promise<RunningConsole> {
+  const { gateway, clock = realClock, store, onError: failed = () => {}, payloads = 'approver', fourEyes = false } = options
+  const observer = options.observer instanceof ObservedGateway ? options.observer : undefined
+  const source = gatewaySource({ gateway, observer, clock, failed })
+  const approvals = queueOf(options.approvals, clock)
+  const gatewayApprovals = new GatewayApprovals(gateway, clock)
+  const detach = approvals.attach(gatewayApprovals)
+  const startedAt = clock.now()
+  const mayRead = (roles: readonly Role[]): boolean =>
+    payloads === 'viewer' || roles.includes('operator') || roles.includes('approver')
+  const selfOf = (session: Pick<OpenSession, 'by' | 'roles' | 'since' | 'until'>): Self => {
+    const { by, roles, since, until } = session
+    return {
+      ...{ kind: source.kind, name: source.name, version, screens: source.screens, start: feed.start },
+      resources: [...new Set([...routes.keys()].map(key => key.split(' ')[1] ?? '')), '/events'],
+      ...{ pid: process.pid, replica: hostname(), startedAt, now: clock.now(), payloads, fourEyes },
+      durable: store !== undefined,
+      session: { by, roles, since, until },
+    }
+  }
+  const looking = new Looking({ source, gatewayApprovals, approvals, clock, failed })
+  const feed: Feed = new Feed({
+    clock,
+    hello: (key, oldest) => ({ self: selfOf(logins.get(key)), ...(oldest !== undefined && { oldest }) }),
+    alive: key => logins.alive(key),
+    watched: watched => looking.change(watched ? feed : undefined),
+  })
+  const logins: Logins = new Logins({
+    clock,
+    redeem: store && (hash => redeemStored(store, feed.start, hash)),
+    ended: key => feed.end(key),
+  })
+  const jobs = new Jobs(clock, job => feed.publish('job', job))
+  const routes = routesOf({
+    ...{ source, approvals, jobs, fourEyes },
+    now: () => clock.now(),
+    self: selfOf,
+    signOut: ({ key }) => void logins.close(key) as undefined,
+  })
+  const parts = { clock, logins, files: new PageFiles(options.files), feed, routes, mayRead, note: source.note, failed }
+  const listener: ConsoleListener = await listen(parts, options.port ?? consolePort, options.port === undefined)
+  const url = `http://${hostOf(listener.port)}/`
+  const unannounce =
+    store && announceConsole(store, clock, { start: feed.start, url, replica: hostname(), pid: process.pid }, failed)
+  const newLink: RunningConsole['newLink'] = ({ by = options.by ?? userName(), roles = allRoles } = {}) =>
+    linkOf(url, logins.newLink({ by, roles }))
+  const running: RunningConsole = {
+    link: newLink(),
+    url,
+    port: listener.port,
+    newLink,
+    close: async () => {
+      detach()
+      looking.change(undefined)
+      feed.close()
+      await Promise.all([jobs.close(), listener.close(), unannounce?.()])
+    },
+    [Symbol.asyncDispose]: () => running.close(),
+  }
+  return running
+}
+
+function queueOf(given: ApprovalQueue | undefined, clock: Clock): SharedApprovals {
+  if (given === undefined) return new SharedApprovals(clock)
+  if (given instanceof SharedApprovals) return given
+  throw new TypeError('The option approvals is not a queue of createApprovalQueue()')
+}
+
+/** The user of this machine. */
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return 'somebody'
+  }
+}
+
+interface LookingParts {
+  readonly source: ConsoleSource
+  readonly gatewayApprovals: GatewayApprovals
+  readonly approvals: SharedApprovals
+  readonly clock: Clock
+  failed(error: unknown): void
+}
+
+/** Follows the process while somebody looks, and rests otherwise. */
+class Looking {
+  readonly #parts: LookingParts
+  #end: AbortController | undefined
+
+  constructor(parts: LookingParts) {
+    this.#parts = parts
+  }
+
+  /** Somebody reads the feed, or nobody does. */
+  change(feed: Feed | undefined): void {
+    this.#end?.abort()
+    this.#end = undefined
+    if (feed === undefined) return
+    const end = new AbortController()
+    this.#end = end
+    const { source, gatewayApprovals, approvals, clock, failed } = this.#parts
+    source.publish(feed, end.signal)
+    const stop = approvals.subscribe({
+      added: approval => feed.publish('approval', shortened(approval), reducedApproval(approval)),
+      answered: answered => feed.publish('answered', answered),
+    })
+    end.signal.addEventListener('abort', stop)
+    const known = new Map<string, Approval>()
+    // The first look publishes, too: what came between a page's own list and this one would be news to nobody.
+    void gatewayApprovals.follow(clock, end.signal, () => this.#look(known, feed).catch(failed)).catch(failed)
+  }
+
+  async #look(known: Map<string, Approval>, feed: Feed): Promise<void> {
+    const { gatewayApprovals, approvals, clock } = this.#parts
+    const now = await gatewayApprovals.list()
+    for (const approval of now) {
+      if (known.has(approval.id)) continue
+      known.set(approval.id, approval)
+      approvals.reopen(approval.id)
+      feed.publish('approval', shortened(approval), reducedApproval(approval))
+    }
+    for (const [id, approval] of known) {
+      if (now.some(each => each.id === id)) continue
+      known.delete(id)
+      approvals.remember(approval, (await gatewayApprovals.answered(id)) ?? { id, at: clock.now() })
+    }
+  }
+}
