@@ -164,8 +164,7 @@ async function openTab(wire: Wire, view: View = { width: 1280, height: 900 }): P
     },
     async press(pressed) {
       const words = keyOf(pressed)
-      await call('Input.dispatchKeyEvent', { type: 'keyDown', ...words })
-      await call('Input.dispatchKeyEvent', { type: 'keyUp', ...words })
+      await Promise.all(['keyDown', 'keyUp'].map(type => call('Input.dispatchKeyEvent', { type, ...words })))
     },
     type: async text => void (await call('Input.insertText', { text })),
     async screenshot(format, clip) {

@@ -21,9 +21,8 @@ describe.skipIf(found === undefined)(`the console of a gateway in a browser${not
   afterEach(async () => world?.close())
   afterAll(async () => browser?.close())
 
-  const keys = async (...pressed: readonly string[]) => {
-    for (const key of pressed) await world.tab.press(key)
-  }
+  /** Sent without waiting between them, so that two keys of a pair never lie further apart than the page allows. */
+  const keys = async (...pressed: readonly string[]) => void (await Promise.all(pressed.map(key => world.tab.press(key))))
   const active = (member: string) => world.tab.evaluate(`document.activeElement?.${member}`)
 
   it('the link signs in once: the token leaves the address, and the same link is refused afterwards', async () => {
@@ -105,6 +104,30 @@ describe.skipIf(found === undefined)(`the console of a gateway in a browser${not
     await keys('Enter')
     await expect.poll(() => world.tab.evaluate('location.pathname')).toBe('/logs')
     await world.sees('no disk left')
+    expectQuiet(world)
+  })
+
+  it('a pair of keys is heard though the screen is drawn anew between them', async () => {
+    world = await openWorld(browser)
+    await world.tab.evaluate(`(async () => {
+      const press = key => {
+        const event = new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true })
+        document.body.dispatchEvent(Object.defineProperty(event, 'timeStamp', { value: 1000 }))
+      }
+      let listened = 0
+      const add = window.addEventListener
+      window.addEventListener = (name, ...rest) => { if (name === 'keydown') listened++; return add.call(window, name, ...rest) }
+      press('g')
+      // What was read before is old now, and a page that is shown again reads it anew.
+      const now = Date.now
+      Date.now = () => now() + 60_000
+      while (listened === 0) {
+        document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))
+        await new Promise(resolve => setTimeout(resolve, 20))
+      }
+      press('a')
+    })()`)
+    await expect.poll(() => world.tab.evaluate('location.pathname')).toBe('/approvals')
     expectQuiet(world)
   })
 

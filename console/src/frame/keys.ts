@@ -2,7 +2,7 @@
  * Keys of the page. A screen declares what its letters do with `useKeys`; letters are ignored while a person types, while a dialog is open,
  * or where they were switched off.
  */
-import { useEffect } from 'react'
+import { useEffect, useRef } from 'react'
 import { preferences } from './preferences.ts'
 
 /** What keys do: `a`, `Enter`, `ArrowDown`, or `g a` for two in a row. */
@@ -12,19 +12,21 @@ export type KeyMap = Readonly<Record<string, (event: KeyboardEvent) => void>>
 const pairMs = 1200
 
 export function useKeys(keys: KeyMap): void {
+  // Outlives a change of the map: a screen that is drawn anew between two keys does not lose the first.
+  const begun = useRef<{ readonly key: string; readonly at: number }>(undefined)
   useEffect(() => {
-    let first: { key: string; at: number } | undefined
     const hear = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
       if (event.key.length === 1 && !preferences().letters) return
       if (isTyping(event.target) || document.querySelector('dialog[open]') !== null) return
+      const first = begun.current
       const pair = first !== undefined && event.timeStamp - first.at < pairMs ? `${first.key} ${event.key}` : event.key
       const act = keys[pair] ?? (pair === event.key ? undefined : keys[event.key])
-      first = Object.keys(keys).some(name => name.startsWith(`${event.key} `))
+      begun.current = Object.keys(keys).some(name => name.startsWith(`${event.key} `))
         ? { key: event.key, at: event.timeStamp }
         : undefined
       if (act === undefined) return
-      first = undefined
+      begun.current = undefined
       event.preventDefault()
       act(event)
     }
