@@ -31,6 +31,8 @@ export interface ApprovalSource {
   answer(id: string, answer: ApprovalAnswer, by: string): Promise<boolean>
   /** Who answered, where that is known. */
   answered(id: string): Promise<Answered | undefined>
+  /** One that waited at the last look, though it may be answered by now. */
+  last(id: string): Approval | undefined
 }
 
 /** Called when an approval is added, and when it is answered. */
@@ -137,7 +139,7 @@ export class SharedApprovals implements ApprovalQueue {
       const approval = await source.find(id)
       if (approval !== undefined) return { approval }
     }
-    return this.#past.get(id)
+    return this.#past.get(id) ?? this.#answeredSinceTheLastLook(id)
   }
 
   async answer(id: string, answer: ApprovalAnswer, who: Answerer): Promise<Answered> {
@@ -193,6 +195,16 @@ export class SharedApprovals implements ApprovalQueue {
     this.reopen(approval.id)
     this.remember(approval, answered)
     return answered
+  }
+
+  /** Not remembered yet: the next look at its source does that, and tells of it. */
+  async #answeredSinceTheLastLook(id: string): Promise<ApprovalDetail | undefined> {
+    for (const source of this.#sources) {
+      const approval = source.last(id)
+      if (approval !== undefined)
+        return { approval, answered: (await source.answered(id)) ?? { id, at: this.#clock.now() } }
+    }
+    return undefined
   }
 
   async #whoAnswered(id: string): Promise<Answered | undefined> {

@@ -59,6 +59,21 @@ async function read({ port }: RunningConsole, cookie: string, { topics = '', las
 const ask = { name: 'careful', tool: 'pay', do: 'ask', by: 'operator' } as const
 
 describe('the stream', () => {
+  it('an approval that the terminal answers is found all the while, first as waiting, then as answered', async () => {
+    const { page, client, gateway, console: running } = await consoleWorld({ servers: { bank: upstreamOf() }, rules: [ask] })
+    const me = await page()
+    const stream = await read(running, me.cookie)
+    await client.callTool('pay', {})
+    const { id } = await me.waiting()
+    await expect.poll(() => stream.of('approval')).toHaveLength(1)
+    await gateway.refuse(id, 'terminal')
+    expect(await me.get(`/approvals/${id}`)).toMatchObject({
+      status: 200,
+      body: { approval: { tool: 'pay' }, answered: { yes: false, by: 'terminal' } },
+    })
+    await expect.poll(() => stream.of('answered')).toMatchObject([{ data: { id, by: 'terminal' } }])
+  })
+
   it('begins with the process, and tells calls, approvals, answers and lines of the log', async () => {
     const { page, console: running, client, observe } = await consoleWorld({ servers: { bank: upstreamOf() }, rules: [ask] })
     const me = await page()

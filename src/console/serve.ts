@@ -190,9 +190,8 @@ class Looking {
       answered: answered => feed.publish('answered', answered),
     })
     end.signal.addEventListener('abort', stop)
-    const known = new Map<string, Approval>()
     // The first look publishes, too: what came between a page's own list and this one would be news to nobody.
-    void gatewayApprovals.follow(clock, end.signal, () => this.#look(known, feed).catch(failed)).catch(failed)
+    void gatewayApprovals.follow(clock, end.signal, last => this.#look(last, feed).catch(failed)).catch(failed)
   }
 
   async #look(known: Map<string, Approval>, feed: Feed): Promise<void> {
@@ -206,8 +205,9 @@ class Looking {
     }
     for (const [id, approval] of known) {
       if (now.some(each => each.id === id)) continue
-      known.delete(id)
       approvals.remember(approval, (await gatewayApprovals.answered(id)) ?? { id, at: clock.now() })
+      // Not before: nobody who asks for it may find it nowhere.
+      known.delete(id)
     }
   }
 }

@@ -24,6 +24,8 @@ export class GatewayApprovals implements ApprovalSource {
   /** By id: an id stands for one exact call, definition or launch. */
   readonly #digests = new Map<string, Known>()
   readonly #clock: Clock
+  /** Those of the last look, by id. */
+  readonly #last = new Map<string, Approval>()
 
   constructor(gateway: Gateway, clock: Clock) {
     this.#gateway = gateway
@@ -58,12 +60,17 @@ export class GatewayApprovals implements ApprovalSource {
     return found && { id, ...found }
   }
 
-  /** Calls back when the queue may have changed, until the signal is aborted. */
-  async follow(clock: Clock, signal: AbortSignal, look: () => Promise<void>): Promise<void> {
+  last(id: string): Approval | undefined {
+    return this.#last.get(id)
+  }
+
+  /** Calls back when the queue may have changed, with those of the last look, until the signal is aborted. */
+  async follow(clock: Clock, signal: AbortSignal, look: (last: Map<string, Approval>) => Promise<void>): Promise<void> {
+    this.#last.clear()
     const hints = this.#gateway.approvalChanges(signal)[Symbol.asyncIterator]()
     let hint = hints.next()
     while (!signal.aborted) {
-      await look()
+      await look(this.#last)
       const heard = await Promise.race([hint, pauseFor(clock, lookMs, signal).catch(() => undefined)])
       if (heard === undefined) continue
       if (heard.done === true) return
