@@ -39,7 +39,7 @@ function project(test: TestProjectInlineConfiguration['test']): TestProjectInlin
       testTimeout: 60_000,
       hookTimeout: 120_000,
       expect: { poll: { timeout: 40_000 } },
-      setupFiles: ['test/oracle/setup.ts', 'test/log-lines/setup.ts'],
+      setupFiles: ['test/oracle/setup.ts', 'test/log-lines/setup.ts', 'test/full-hour.ts'],
       ...test,
     },
   }

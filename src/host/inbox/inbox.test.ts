@@ -313,7 +313,15 @@ describe.each(storeKinds)('the inbox on %s', kind => {
     const { start, store, clock } = await world(kind)
     const { order, run, until } = recorder(store)
     const by: string[] = []
-    const [one, two] = [start(), start()]
+    let writing = 0
+    const counted: Store = {
+      ...mortal(store).store,
+      commit: async ops => {
+        writing++
+        return store.commit(ops).finally(() => writing--)
+      },
+    }
+    const [one, two] = [start({}, counted), start({}, counted)]
     const as = (name: string) => async (entry: InboxEntry) => {
       by.push(name)
       await run(entry)
@@ -322,6 +330,7 @@ describe.each(storeKinds)('the inbox on %s', kind => {
     const passing = (look: () => boolean) =>
       eventually(async () => {
         await clock.advance(1_000)
+        await eventually(async () => (writing === 0 ? true : undefined))
         for (let n = 0; n < 3; n++) await store.get('any')
         return look() ? true : undefined
       })

@@ -293,11 +293,13 @@ export class Runs {
     const failures = attempts.filter(each => each.outcome === 'failed').length
     if (failures >= settings.attempts) return this.#bury(batch, clip(messageOf(error)), attempts)
     const wait = Math.min(settings.longestMs, settings.firstMs * 2 ** Math.max(0, failures - 1)) * (0.5 + random() / 2)
+    // Counted from the failure, not from its record: a slow store makes nobody wait longer.
+    const notBefore = clock.now() + wait
     const stored = batch.jobs.map(work => put(inboxKeys.try(batch.server, work.item.seq), JSON.stringify(attempts)))
     if (!(await this.#holds(batch, [batch.fence, ...stored]))) return
     for (const work of batch.jobs) {
       work.item.attempts = attempts
-      work.item.notBefore = clock.now() + wait
+      work.item.notBefore = notBefore
     }
   }
 
