@@ -201,8 +201,7 @@ export class SharedApprovals implements ApprovalQueue {
   async #answeredSinceTheLastLook(id: string): Promise<ApprovalDetail | undefined> {
     for (const source of this.#sources) {
       const approval = source.last(id)
-      if (approval !== undefined)
-        return { approval, answered: (await source.answered(id)) ?? { id, at: this.#clock.now() } }
+      if (approval !== undefined) return { approval, answered: (await source.answered(id)) ?? { id, at: this.#clock.now() } }
     }
     return undefined
   }
