@@ -15,7 +15,7 @@ import { CliError, type Io } from './io.ts'
 import { missingLists } from './lists.ts'
 import { asideOf } from './print.ts'
 import { type CommandLike, connectionGroup as group, type VerbCall } from './program.ts'
-import { explainServerError, watchForHttp } from './server-errors.ts'
+import { carriesToken, explainServerError, watchForHttp } from './server-errors.ts'
 import { type Resolved, resolveTarget, splitTarget } from './target.ts'
 import { foreignText } from './terminal/text.ts'
 import { type TrustOption, trustOption } from './trust/consent.ts'
@@ -140,7 +140,7 @@ async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Parti
       options,
     }
   } catch (error) {
-    throw explainServerError(error, label, said, resolved.again)
+    throw explainServerError(error, { label, said, again: resolved.again, headers: options.headers })
   } finally {
     watch.end()
     waited()
@@ -176,7 +176,7 @@ export async function withClient(
   try {
     return await work(opened)
   } catch (error) {
-    throw explainServerError(error, opened.label, [], opened.again)
+    throw explainServerError(error, { label: opened.label, again: opened.again, headers: opened.options.headers })
   } finally {
     await opened.client.close()
   }
@@ -254,7 +254,7 @@ export function authorizationOf(
   io: Io,
 ): ClientAuthorization | undefined {
   const hasAddress = typeof target === 'string' || target instanceof URL
-  if (!hasAddress || Object.keys(headers).some(name => name.toLowerCase() === 'authorization')) return undefined
+  if (!hasAddress || carriesToken(headers)) return undefined
   // Nobody signs in where anybody on the way could read it; a server that does not ask for it may be spoken with all the same.
   if (!carriesCredentials(new URL(target))) return undefined
   return oauth({ storage: userStorage(io.env), browser: io.interactive ? cli() : nobody })

@@ -1,8 +1,10 @@
 /** Why an address does not serve: nobody there, another path, a web page, an old endpoint, a certificate, a sign-in. */
 import { durationText } from '../../core/clock.ts'
+import { challengeParameter, lacksScope } from '../../core/credentials.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { revisions } from '../../revisions/index.ts'
+import { carriesToken, moreScopes, newToken } from '../server-errors.ts'
 import { brief } from '../terminal/text.ts'
 import { type Finding, fail, noServer, warn } from './finding.ts'
 
@@ -242,6 +244,11 @@ async function refused(url: URL, { status, challenge, text }: Answer, probing: P
       `The server refuses the request: HTTP 403 ${brief(text, 300)}`,
       'Check which Host and Origin names the server accepts, and your permissions',
     )
+  const described = clip(challengeParameter(challenge, 'error_description') ?? '', 300)
+  const because = described === '' ? '' : `: ${described}`
+  if (lacksScope(status, challenge)) return fail('auth', `The token lacks a scope (HTTP 403)${because}`, moreScopes(challenge), 1)
+  if (status === 401 && carriesToken(probing.headers))
+    return refusedBy(`The server refuses the token (HTTP ${status})${because}`, newToken)
   const [, named] = /resource_metadata="([^"]+)"/.exec(challenge ?? '') ?? []
   const known = `/.well-known/oauth-protected-resource${url.pathname === '/' ? '' : url.pathname}`
   const metadata = named !== undefined && URL.canParse(named) ? new URL(named) : new URL(known, url)

@@ -2,14 +2,16 @@
  * A config file that was read and is not used yet. It is parsed once: what is shown is what is used, whatever happens to the file in
  * between. Variables are filled in only for whoever has a consent.
  */
+
 import { homedir } from 'node:os'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
+import { shellWord } from '../../core/suggestion.ts'
 import { expand, variablesIn } from '../../host/config/entry.ts'
 import { type ParsedConfig, type Placed, parseConfig, readParsed, surroundings } from '../../host/config/read.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { textAt } from '../io.ts'
-import { fullyEscaped, shellWord } from '../terminal/text.ts'
+import { fullyEscaped } from '../terminal/text.ts'
 import type { Consent } from './consent.ts'
 
 /** What a file to use is made from. */
