@@ -79,6 +79,8 @@ export interface InstalledFeature<M extends object = object> {
   readonly beside?: ExtraRoutes
   /** What has to be waited for before anybody is let in; undefined where there is nothing. */
   loading?(): Promise<unknown> | undefined
+  /** The server begins to serve, on whichever way first: for what can be checked only when all is registered. */
+  serves?(): void
   /** Where it is reached by others now. */
   listens?(url: string): void
   /** The server closes: the last moment to tell anybody. Those at the end of the list come first. */

@@ -15,6 +15,7 @@ import { messageOf, put } from '../stores/store.ts'
 import { acceptEvent } from './connecting.ts'
 import type { HostFoundation } from './foundation.ts'
 import type { Inbox } from './inbox/inbox.ts'
+import type { HostNotices } from './notices.ts'
 import type { HostServer } from './servers/server.ts'
 
 interface ServerEventsParts {
@@ -22,6 +23,7 @@ interface ServerEventsParts {
   readonly policy: Policy
   readonly inbox: Inbox
   readonly summedNotes: SummedNotes
+  readonly notices: HostNotices
 }
 
 /** One subscription. */
