@@ -21,7 +21,7 @@ test('the caller is told that its call waits; once it has gone, the operator is 
   const { until } = it.start(['gateway', 'gateway.yaml', '--port', '0', '--format', 'json'])
   const [, url = ''] = await until(/"url":"([^"]+)"/)
   const caller = it.start(['call', url, 'pay', 'to=eve'])
-  await caller.until(/pay waits for approval by the operator of the server/, 'err')
+  await caller.until(/^pay waits for approval by the operator of the server$/m, 'err')
   const approvals = (...more: string[]) => it.run(['gateway', 'approvals', 'gateway.yaml', ...more])
   await expect.poll(async () => (await approvals()).out, { timeout: 30_000 }).toContain('; the caller is waiting')
   caller.child.kill('SIGINT')
