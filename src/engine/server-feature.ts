@@ -68,7 +68,7 @@ export interface ServerKit {
 export interface InstalledFeature<M extends object = object> {
   readonly sides?: readonly Side[]
   /** The port it provides: see `provide`. */
-  readonly provides?: Provided
+  readonly provides?: ProvidedPort
   /** What the engine itself asks a feature for. */
   readonly engine?: Pick<EngineOptions, 'asking' | 'explain' | 'explainTo' | 'sendCancel'>
   /** Members of the server that its author holds. */
@@ -130,13 +130,13 @@ export interface ServerFeature<O = never, M extends object = object> {
 }
 
 /** A port with its value. */
-interface Provided {
+interface ProvidedPort {
   readonly token: Port<unknown>
   readonly value: unknown
 }
 
 /** What a feature's `provides` holds. */
-export function provide<T>(token: Port<T>, value: T): Provided {
+export function provide<T>(token: Port<T>, value: T): ProvidedPort {
   return { token, value }
 }
 

@@ -35,7 +35,7 @@ interface Following {
 }
 
 /** The stored cursor, and the program that it belongs to. */
-interface Taken {
+interface StoredCursor {
   readonly cursor: string
   readonly identity: string | undefined
 }
@@ -105,7 +105,7 @@ export class ServerEvents {
       const identity = this.#identityOf(server)
       const answer = await acceptEvent(this.#parts, server, pushed, event.event)
       if (answer.accepted || answer.retryAfterMs === undefined) {
-        await store.commit([put(cursorKey(server), JSON.stringify({ cursor: event.cursor, identity } satisfies Taken))])
+        await store.commit([put(cursorKey(server), JSON.stringify({ cursor: event.cursor, identity } satisfies StoredCursor))])
         return true
       }
       await pauseFor(clock, answer.retryAfterMs, signal)
@@ -115,7 +115,7 @@ export class ServerEvents {
   /** The stored cursor; ignored where it belongs to another program. */
   async #cursor(server: string): Promise<string | undefined> {
     const entry = await this.#parts.foundation.store.get(cursorKey(server))
-    const taken: Taken | undefined = entry && JSON.parse(entry.value)
+    const taken: StoredCursor | undefined = entry && JSON.parse(entry.value)
     return taken?.identity === this.#identityOf(server) ? taken?.cursor : undefined
   }
 

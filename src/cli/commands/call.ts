@@ -153,7 +153,7 @@ function toolNamed(tools: readonly Tool[], name: string): Tool {
 }
 
 /** What printing a result needs beside it. */
-interface Shown {
+interface ResultContext {
   readonly client: Client
   readonly name: string
   readonly options: CallOptions
@@ -165,7 +165,7 @@ interface Shown {
 }
 
 /** Prints a result, what was declined, warnings and the cost. Throws where the tool reports an error. */
-async function show(outcome: ToolOutcome, shown: Shown): Promise<number> {
+async function show(outcome: ToolOutcome, shown: ResultContext): Promise<number> {
   const { options, printer, declined, name, client, ms } = shown
   const { isError, content, structured, problem, cost, warnings, suggestion, meta } = outcome
   const { aside } = printer

@@ -108,14 +108,14 @@ interface Answer {
 }
 
 /** Why there was no answer. */
-interface Unreached {
+interface UnreachableReason {
   /** Of the system or of TLS; TIMEOUT where nobody answered. */
   readonly code: string
   readonly message: string
 }
 
 /** Sends the handshake to an address. */
-async function post(url: URL, { headers, signal, waitMs }: Probing): Promise<Answer | Unreached> {
+async function post(url: URL, { headers, signal, waitMs }: Probing): Promise<Answer | UnreachableReason> {
   try {
     const response = await fetch(url, {
       method: 'POST',
@@ -162,7 +162,7 @@ async function beginning(response: Response): Promise<string> {
 }
 
 /** The finding for an address that nobody answers at. */
-function unreachableAt(url: URL, { code, message }: Unreached, waitMs: number): Finding {
+function unreachableAt(url: URL, { code, message }: UnreachableReason, waitMs: number): Finding {
   const plain = url.href.replace(/^https/, 'http')
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return atAddress(`The host ${clip(url.hostname)} does not exist`, 'Correct the name, or check your network')

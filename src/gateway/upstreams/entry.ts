@@ -14,12 +14,12 @@ import type { GatewayOptions } from '../gateway.ts'
 import { authFaults, authOf, type CredentialsParts, credentialsFor, type UpstreamAuthOption } from './auth.ts'
 
 /** A server with more settings than what to connect to. */
-type Detailed = Exclude<ServerOption, Opening>
+type DetailedServer = Exclude<ServerOption, Opening>
 
 /** What to connect to, alone or with more settings. */
 export type GatewayServer =
   | ServerOption
-  | (Detailed & {
+  | (DetailedServer & {
       /** How the gateway authenticates there: `sign-in`, its own credentials, or an authorization of `vivarium/client`. */
       readonly auth?: UpstreamAuthOption | ClientAuthorization
       /** A prefix for all its names, so that they never change: its own name (`true`) or a text. */

@@ -5,7 +5,7 @@
  */
 
 import { challengeParameter, lacksScope } from '../../core/credentials.ts'
-import type { Deadlines, Linked, LinkedSet } from '../../core/deadlines.ts'
+import type { Deadlines, LinkedItem, LinkedSet } from '../../core/deadlines.ts'
 import { redact } from '../../core/redact.ts'
 import { ConnectionError, type Outgoing } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -97,7 +97,7 @@ export interface WirePort {
 }
 
 /** A request or stream in progress. */
-export interface OpenHttpCall extends Linked {
+export interface OpenHttpCall extends LinkedItem {
   /** The id of the request that waits for its answer here, if any. */
   readonly id: Id | undefined
   abort(error: ConnectionError): void
@@ -127,7 +127,7 @@ interface Flow {
 }
 
 /** Splits chunks into slices, and pauses the source when a turn has had enough. */
-export class Paced {
+export class ChunkPacer {
   readonly #response: Flow
   readonly #reader: PacedReader
   /** Received, but left for a later turn. */

@@ -68,7 +68,7 @@ interface Answerer {
 }
 
 /** The answer that the call got. */
-export interface Answered {
+export interface OperatorAnswer {
   readonly by: string | undefined
   /** Milliseconds since the epoch. */
   readonly at: number | undefined
@@ -89,7 +89,7 @@ const argumentsPrefix = 'approval-arguments/'
  * Waits for an answer. Returns if approved; throws if refused or not answered in time. `told` returns the audit entries that are
  * committed with the answer.
  */
-export async function byQueue(call: ObligedCall, told: (answered: Answered) => readonly Op[]): Promise<'queue'> {
+export async function byQueue(call: ObligedCall, told: (answered: OperatorAnswer) => readonly Op[]): Promise<'queue'> {
   const { parts, exchange } = call
   const { clock } = parts
   const store = await parts.store()
