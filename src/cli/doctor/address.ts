@@ -240,9 +240,11 @@ async function refused(url: URL, { status, challenge, text }: Answer, probing: P
       4,
     )
   if (status === 403 && challenge === undefined)
-    return refusedBy(
+    return fail(
+      'auth',
       `The server refuses the request: HTTP 403 ${brief(text, 300)}`,
       'Check which Host and Origin names the server accepts, and your permissions',
+      1,
     )
   const described = clip(challengeParameter(challenge, 'error_description') ?? '', 300)
   const because = described === '' ? '' : `: ${described}`
