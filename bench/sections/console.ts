@@ -100,7 +100,13 @@ const firstPaint = `new Promise(resolve => {
   }).observe({ type: 'paint', buffered: true })
 })`
 
-async function busyPage(browser: RunningBrowser, port: number, folder: string, { quick }: Options, report: Report): Promise<void> {
+async function busyPage(
+  browser: RunningBrowser,
+  port: number,
+  folder: string,
+  { quick }: Options,
+  report: Report,
+): Promise<void> {
   const seconds = quick ? 5 : 60
   const world = await openGateway(port, folder, ['--console', `--lines=${LINES_PER_SECOND}`])
   const tab = await browser.openTab()
