@@ -76,19 +76,15 @@ ${body}
 `.text
 }
 
-/** So many pages of a section are listed at once; of a longer one the groups are folded, but for that of the page itself. */
-const MOST_UNFOLDED = 20
-
+/** Groups are folded, except that of the page itself: a newcomer sees a short list. */
 function sectionList({ section, groups }: Arranged[number], page: Page, open: boolean, to: (address: string) => string): Markup {
   const link = (address: string, title: string) =>
     html`<li${isPart(address) && raw(' class="part"')}><a href="${to(address)}"${isAt(page, address) && raw(' aria-current="page"')}>${title}</a></li>`
   const front = section.address === 'compare/' ? 'Which to choose' : 'Overview'
-  const folds = groups.reduce((sum, { pages }) => sum + pages.length, 0) > MOST_UNFOLDED
   return html`<details${open && raw(' open')}><summary>${section.title}</summary>
 <ul>${link(section.address, front)}${groups.map(({ title, pages }) => {
     const links = pages.filter(each => isListed(each, page)).map(each => link(each.address, labelOf(each)))
     if (title === '') return links
-    if (!folds) return html`<li class="group"><span>${title}</span><ul>${links}</ul></li>`
     const shown = pages.some(each => isAt(page, each.address))
     return html`<li><details class="group"${shown && raw(' open')}><summary>${title}</summary><ul>${links}</ul></details></li>`
   })}</ul></details>

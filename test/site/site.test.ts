@@ -56,6 +56,11 @@ describe('the files of the site', () => {
     }
   })
 
+  it('types of one name are told apart by their entry', () => {
+    const titles = site.pages.get('/reference/')?.html.match(/<strong>Client(?: \([a-z]+\))?<\/strong>/g)
+    expect(titles).toEqual(['<strong>Client (client)</strong>', '<strong>Client (console)</strong>'])
+  })
+
   it('the source that pages link to can be reached from the list of examples or from a page', () => {
     const linked = new Set([...site.pages.values()].flatMap(({ address, links }) => links.filter(link => link !== address)))
     const orphans = [...site.pages.keys()].filter(address => address.startsWith('/source/') && !linked.has(address))
