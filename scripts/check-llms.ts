@@ -4,7 +4,9 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
+import { descriptionsIn, firstSentence } from './lib/descriptions.ts'
 import { listFiles, root } from './lib/files.ts'
+import { INDEX } from './lib/pages.ts'
 import { runCheck } from './lib/report.ts'
 
 export interface Page {
@@ -33,11 +35,16 @@ export function sectionsOf(pages: readonly Page[]): ReadonlyMap<string, readonly
   return new Map(SECTIONS.map(([title]) => [title, sorted.filter(page => of(page) === title)]))
 }
 
-/** A title, a summary, and a list of links with one sentence each. */
+/** A title, a summary, and a list of links, each with what the index of the documentation says about it, or its first sentence. */
 export function writeIndex(pages: readonly Page[], summary: string): string {
+  const described = descriptionsIn(pages.find(({ path }) => path === INDEX)?.text ?? '')
+  const about = ({ path, text }: Page): string => {
+    const known = described.get(path) ?? firstSentence(text)
+    return known === '' ? '' : `: ${known}`
+  }
   const parts = [...sectionsOf(pages)].flatMap(([title, listed]) => {
     if (listed.length === 0) return []
-    const lines = listed.map(page => `- [${titleOf(page)}](${page.path})${sentence(page)}`)
+    const lines = listed.map(page => `- [${titleOf(page)}](${page.path})${about(page)}`)
     return [`## ${title}\n\n${lines.join('\n')}\n`]
   })
   return [`# Vivarium\n\n> ${summary}\n`, ...parts].join('\n')
@@ -51,18 +58,6 @@ export function writeFull(pages: readonly Page[], summary: string): string {
 
 function titleOf({ path, text }: Page): string {
   return /^#\s+(.+)$/m.exec(text)?.[1] ?? path
-}
-
-/** The first sentence of the first paragraph, without marks. */
-function sentence({ text }: Page): string {
-  const paragraph = text
-    .replace(/^(```|~~~)[\s\S]*?^\1$/gm, '')
-    .split(/\n\s*\n/)
-    .map(part => part.trim())
-    .find(part => part !== '' && !/^([#|>-]|\*\*Context)/.test(part))
-  const plain = (paragraph ?? '').replace(/\s+/g, ' ').replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-  const [first = ''] = /^.*?[.:](?=\s|$)/.exec(plain.replaceAll('**', '')) ?? [plain]
-  return first === '' ? '' : `: ${first.replace(/[.:]$/, '').slice(0, 200)}`
 }
 
 function rooted({ path, text }: Page): string {

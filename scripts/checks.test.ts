@@ -175,7 +175,7 @@ describe('check-lock', () => {
 describe('check-llms', () => {
   const pages = [
     { path: 'docs/guide/b.md', text: '# Bees\n\nThey [fly](a.md#x). And buzz.\n' },
-    { path: 'docs/guide/a.md', text: '# Ants\n\n```sh\ncode\n```\n\nThey **walk** all\nday: always.\n' },
+    { path: 'docs/guide/a.md', text: '# Ants\n\n```sh\ncode\n```\n\nThey **walk** all\nday: always. They rest.\n' },
     { path: 'docs/decisions/0001-x.md', text: '# 1. X\n\n**Context.** Something.\n' },
     { path: 'README.md', text: '# Vivarium\n\nSee [bees](docs/guide/b.md) and [the web](https://example.com).\n' },
   ]
@@ -185,9 +185,16 @@ describe('check-llms', () => {
       [
         '# Vivarium\n\n> Short.\n',
         '## Start\n\n- [Vivarium](README.md): See bees and the web\n',
-        '## Guides\n\n- [Ants](docs/guide/a.md): They walk all day\n- [Bees](docs/guide/b.md): They fly\n',
+        '## Guides\n\n- [Ants](docs/guide/a.md): They walk all day: always\n- [Bees](docs/guide/b.md): They fly\n',
         '## Optional\n\n- [1. X](docs/decisions/0001-x.md)\n',
       ].join('\n'),
+    )
+  })
+
+  it('says about a page what the index of the documentation says', () => {
+    const index = '# All pages\n\n- [Bees](guide/b.md): how they fly,\n  and [where](guide/a.md)\n- Also [ants](guide/a.md)\n'
+    expect(writeIndex([...pages, { path: 'docs/index.md', text: index }], 'Short.')).toContain(
+      '- [Ants](docs/guide/a.md): They walk all day: always\n- [Bees](docs/guide/b.md): how they fly, and where\n',
     )
   })
 

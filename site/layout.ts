@@ -76,20 +76,27 @@ ${body}
 `.text
 }
 
+/** Groups are folded, except that of the page itself: a newcomer sees a short list. */
 function sectionList({ section, groups }: Arranged[number], page: Page, open: boolean, to: (address: string) => string): Markup {
   const link = (address: string, title: string) =>
     html`<li${isPart(address) && raw(' class="part"')}><a href="${to(address)}"${isAt(page, address) && raw(' aria-current="page"')}>${title}</a></li>`
   const front = section.address === 'compare/' ? 'Which to choose' : 'Overview'
   return html`<details${open && raw(' open')}><summary>${section.title}</summary>
 <ul>${link(section.address, front)}${groups.map(({ title, pages }) => {
-    const links = pages.map(each => link(each.address, labelOf(each)))
-    return title === '' ? links : html`<li class="group"><span>${title}</span><ul>${links}</ul></li>`
+    const links = pages.filter(each => isListed(each, page)).map(each => link(each.address, labelOf(each)))
+    if (title === '') return links
+    const shown = pages.some(each => isAt(page, each.address))
+    return html`<li><details class="group"${shown && raw(' open')}><summary>${title}</summary><ul>${links}</ul></details></li>`
   })}</ul></details>
 `
 }
 
-/** A type of the API stands under its entry. */
+/** The entry of the API that a page is about; a type stands under its entry, at `entry-type`. */
+const entryOf = (address: string): string | undefined => /^reference\/api\/([a-z]+)/.exec(address)?.[1]
 const isPart = (address: string): boolean => /^reference\/api\/[a-z]+-/.test(address)
+
+/** Types are listed only to those who read about their entry. */
+const isListed = ({ address }: Page, page: Page): boolean => !isPart(address) || entryOf(address) === entryOf(page.address)
 
 const isAt = (page: Page, address: string): boolean =>
   page.address === address || (address === 'source/examples/' && page.address.startsWith('source/'))

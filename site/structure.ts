@@ -1,4 +1,7 @@
-/** How the pages are ordered: sections by folder, and in them groups by task. A page that no group names comes under the last one. */
+/**
+ * How the pages are ordered: sections by folder, and in them groups by task. The guides are grouped as on the page of all pages,
+ * docs/index.md. A page that no group names comes under the last one.
+ */
 
 export interface Section {
   readonly title: string
@@ -45,37 +48,33 @@ export const SECTIONS: readonly Section[] = [
     about: 'One task each: what you write, what it does, and what to look out for.',
     groups: [
       guide(
-        'Servers',
-        'server',
-        'errors',
-        'media',
-        'streaming',
-        'state',
-        'data-references',
-        'authorization',
-        'permissions',
-        'manifest',
+        'Write a server',
+        ...['server', 'errors', 'state', 'streaming', 'media', 'data-references', 'events', 'manifest', 'intent', 'provenance'],
+        ...['logging', 'testing', 'compatibility'],
       ),
-      guide('Clients', 'client', 'client-authorization', 'compatibility', 'discovery', 'intent'),
+      guide('Make calls reliable', 'idempotency', 'transactions', 'confirmation', 'permissions', 'cost', 'stores'),
+      guide('Publish and operate a server', 'authorization', 'hardening', 'runtimes', 'publishing'),
+      guide('Use servers', 'client', 'client-authorization', 'discovery', 'live-client'),
       guide(
-        'Agents',
-        'host',
-        'host-terminal',
-        'models',
-        'policy',
-        'approvals',
-        'budgets',
-        'audit',
-        'inbox',
-        'state-and-undo',
-        'replay',
+        'Run an agent',
+        ...['host', 'host-terminal', 'models', 'live-server', 'live-permissions', 'inbox', 'state-and-undo', 'budgets', 'audit'],
       ),
-      guide('Gateways', 'gateway', 'gateway-upstreams', 'gateway-names', 'gateway-access', 'gateway-bridging', 'gateway-*'),
-      guide('Reliability', 'idempotency', 'transactions', 'confirmation', 'cost', 'provenance'),
-      guide('Live servers', 'events', 'live-server', 'live-client', 'live-*'),
-      guide('Testing', 'testing', 'conformance', 'conformance-*', 'record-and-replay'),
-      guide('Operation', 'stores', 'runtimes', 'hardening', 'logging', 'publishing'),
-      { title: 'Contributing', pages: ['contributing', 'guide/contributing-*'] },
+      guide('Set rules', 'policy', 'approvals'),
+      guide(
+        'Run a gateway',
+        ...[
+          'gateway',
+          'gateway-upstreams',
+          'gateway-names',
+          'gateway-access',
+          'gateway-bridging',
+          'gateway-operation',
+          'gateway-*',
+        ],
+        'console',
+      ),
+      guide('Record and test', 'record-and-replay', 'replay', 'conformance', 'conformance-clients', 'conformance-*'),
+      { title: 'Contribute', pages: ['guide/contributing-*', 'contributing'] },
       { title: 'More', pages: ['guide/**'] },
     ],
   },

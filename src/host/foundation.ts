@@ -37,7 +37,7 @@ export interface FoundationOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
   /** Servers by name, in addition to those of the config. Default: none. */
   readonly servers?: Readonly<Record<string, ServerOption>>
-  /** The store: `sqlite:path`, `postgres://…`, `memory:` or an object. Default `memory:`. */
+  /** The store: `sqlite:path`, `postgres://…`, `memory:` or an object. A SQLite file that does not exist is created. Default `memory:`. */
   readonly store?: string | Store
   /** How tool definitions are pinned. */
   readonly pins?: {

@@ -53,8 +53,9 @@ interface OwnOptions {
     readonly rates?: RateOptions | false
   }
   /**
-   * Where durable data is kept: `memory:`, `sqlite:path`, `postgres://…`, or a store of your own, which you close yourself. It is
-   * opened when it is first used. If set, clients may repeat calls by idempotency key. Default: in memory.
+   * Where durable data is kept: `memory:`, `sqlite:path`, `postgres://…`, or a store of your own, which you close yourself. `listen`
+   * and `stdio` open it; without them it is opened when a call first needs it. If set, clients may repeat calls by idempotency key.
+   * Default: in memory.
    */
   readonly store?: string | Store
   /**

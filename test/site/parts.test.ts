@@ -1,6 +1,9 @@
 /** What the site is made of, without its packages and without a browser. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Results } from '../../bench/results.ts'
+import { listFiles, root } from '../../scripts/lib/files.ts'
 import { chartsOf, drawChart, withCharts } from '../../site/charts.ts'
 import { html, raw } from '../../site/html.ts'
 import { createLinks, relative } from '../../site/links.ts'
@@ -58,14 +61,27 @@ describe('the list of pages', () => {
       groups.flatMap(({ title, pages }) => pages.map(({ address }) => `${section.title}/${title}: ${address}`)),
     )
     expect(listed).toEqual([
-      'Guides/Servers: guide/server',
-      'Guides/Servers: guide/errors',
-      'Guides/Clients: guide/client',
+      'Guides/Write a server: guide/server',
+      'Guides/Write a server: guide/errors',
+      'Guides/Use servers: guide/client',
       'Guides/More: guide/zebra',
       'Concepts/: glossary',
       'Reference/Command: reference/cli-verbs',
       'Reference/More: new',
     ])
+  })
+
+  it('groups the guides, and orders them, as the page of all pages does', () => {
+    const index = readFileSync(join(root, 'docs/index.md'), 'utf8')
+    const written = [...index.matchAll(/^## Guides: (.+)\n\n((?:- .+\n)+)/gm)].map(([, title = '', items = '']) => [
+      title.charAt(0).toUpperCase() + title.slice(1),
+      [...items.matchAll(/\]\((guide\/[a-z-]+)\.md\)/g)].map(([, address]) => address),
+    ])
+    const pages = listFiles(['docs/guide'], /\.md$/).map(path => ({ address: addressOf(path) ?? path }))
+    const guides = arrange(pages).find(({ section }) => section.address === 'guide/')
+    const listed = guides?.groups.map(({ title, pages }) => [title, pages.map(({ address }) => address)])
+    expect(written.length).toBeGreaterThan(5)
+    expect(listed?.filter(([title]) => title !== 'Contribute')).toEqual(written)
   })
 })
 

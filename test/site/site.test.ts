@@ -27,6 +27,13 @@ beforeAll(async () => {
 }, 180_000)
 afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
+/** What a reader sees of nested lists before a folded one is opened: of that only its summary. */
+function unfolded(list: string): string {
+  const folded = /<details(?! class="group" open| open)[^>]*>(<summary>[^<]*<\/summary>)(?:(?!<details)[\s\S])*?<\/details>/g
+  const once = list.replace(folded, '$1')
+  return once === list ? list : unfolded(once)
+}
+
 describe('the files of the site', () => {
   it('every link and anchor leads somewhere', () => {
     expect(findDeadLinks(site)).toEqual([])
@@ -37,6 +44,21 @@ describe('the files of the site', () => {
     const elsewhere = (address: string) => address === '/' || address === '/404' || address.startsWith('/source/')
     const orphans = [...site.pages.keys()].filter(address => !elsewhere(address) && !listed.has(address))
     expect(orphans).toEqual([])
+  })
+
+  it('the list of pages shows about 40 entries at first, and the page that is read among them', () => {
+    for (const [address, { html }] of site.pages) {
+      const list = /<nav id="pages"[\s\S]*?<\/nav>/.exec(html)?.[0]
+      if (list === undefined) continue
+      const shown = unfolded(list)
+      expect(shown.match(/<a |<summary/g)?.length, address).toBeLessThanOrEqual(40)
+      expect(shown.includes('aria-current="page"'), address).toBe(list.includes('aria-current="page"'))
+    }
+  })
+
+  it('types of one name are told apart by their entry', () => {
+    const titles = site.pages.get('/reference/')?.html.match(/<strong>Client(?: \([a-z]+\))?<\/strong>/g)
+    expect(titles).toEqual(['<strong>Client (client)</strong>', '<strong>Client (console)</strong>'])
   })
 
   it('the source that pages link to can be reached from the list of examples or from a page', () => {
@@ -286,7 +308,10 @@ describe.skipIf(browserFound === undefined)(`the site in a browser${note}`, () =
     const reached = new Set<string>()
     for (let presses = 0; presses < 120; presses++) {
       await tab.press('Tab')
-      reached.add(String(await tab.evaluate(`(each => each.className || each.textContent.trim())(document.activeElement)`)))
+      const name = String(await tab.evaluate(`(each => each.className || each.textContent.trim())(document.activeElement)`))
+      // A folded group opens with Enter, and its pages come next.
+      if (name === 'Use servers' && !reached.has(name)) await tab.press('Enter')
+      reached.add(name)
     }
     for (const name of ['Tutorials', 'Decisions', 'search-button', 'scheme-button', 'Using a server', 'Reference', 'copy'])
       expect(reached, name).toContain(name)
