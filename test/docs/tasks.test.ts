@@ -213,7 +213,7 @@ Ledger: paid
 {
   "mcpServers": {
     "shop": { "command": "npx", "args": ["vivarium", "serve", "shop.ts", "--stdio"], "env": { "SHOP_KEY": "\${SHOP_KEY}" } },
-    "again": { "command": "npx", "args": ["vivarium", "serve", "shop.ts", "--stdio"], "env": { "SHOP_KEY": "\${SHOP_KEY}" } }
+    "branch": { "command": "npx", "args": ["vivarium", "serve", "shop.ts", "--stdio"], "env": { "SHOP_KEY": "\${SHOP_KEY}" } }
   }
 }
 \`\`\`
@@ -223,7 +223,7 @@ Ledger: paid
 $ export SHOP_KEY=1234
 $ npx vivarium call shop open --config servers.json --trust
 Open
-$ npx vivarium call again open --config servers.json --trust
+$ npx vivarium call branch open --config servers.json --trust
 Open
 \`\`\`
 `,
