@@ -131,7 +131,7 @@ function objectShape(schema: JsonObject): Shape {
   const required: readonly unknown[] = Array.isArray(schema['required']) ? schema['required'] : []
   const fields = Object.entries(properties).map(([name, each]) => ({ name, schema: each, required: required.includes(name) }))
   // Most schemas say nothing about further members and mean none: only where some are meant the form asks for them.
-  const others = schema['additionalProperties'] ?? (fields.length === 0 ? true : false)
+  const others = schema['additionalProperties'] ?? fields.length === 0
   return { kind: 'object', fields, others }
 }
 
