@@ -161,6 +161,7 @@ export function Axis({ label, bars, now, selected, select, range, changeRange }:
           ref={box}
           role="application"
           aria-label={`${label}: ${bars.length} bars. Arrows choose a bar, plus and minus zoom, 0 shows all.`}
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: the picture is moved and zoomed by keys
           tabIndex={0}
           onKeyDown={hear}
           onScroll={event => setScrolled(event.currentTarget.scrollTop)}
