@@ -3,7 +3,7 @@
  * that a screen reader hears where it is.
  */
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type KeyboardEvent, type ReactNode, useEffect, useRef } from 'react'
+import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'
 
 export interface RowsProps<T> {
   readonly label: string
@@ -16,12 +16,27 @@ export interface RowsProps<T> {
   readonly more?: (() => void) | undefined
   /** Height of a row before it is measured. */
   readonly height?: number
+  /** The newest row is the last one: it stays in sight while the reader is at the end. */
+  readonly follow?: boolean
+  /** `Enter` on the selected row. */
+  readonly open?: ((item: T) => void) | undefined
 }
 
 /** Rows drawn beyond the edge, so that a fast scroll shows no gap. */
 const beyond = 12
 
-export function Rows<T>({ label, items, keyOf, selected, select, draw, more, height = 32 }: RowsProps<T>): ReactNode {
+export function Rows<T>({
+  label,
+  items,
+  keyOf,
+  selected,
+  select,
+  draw,
+  more,
+  height = 32,
+  follow = false,
+  open,
+}: RowsProps<T>): ReactNode {
   const box = useRef<HTMLDivElement>(null)
   const rows = useVirtualizer({
     count: items.length,
@@ -35,7 +50,12 @@ export function Rows<T>({ label, items, keyOf, selected, select, draw, more, hei
   useEffect(() => {
     if (items.length > 0 && last >= items.length - beyond) more?.()
   }, [last, items.length, more])
-  const at = items.findIndex(item => keyOf(item) === selected)
+  const at = useMemo(() => items.findIndex(item => keyOf(item) === selected), [items, keyOf, selected])
+  useEnd(box, rows, items.length, follow)
+  // Chosen elsewhere, in a picture or by an address: it comes into sight. Rows that come and go do not move it.
+  useEffect(() => {
+    if (at >= 0) rows.scrollToIndex(at)
+  }, [selected])
   const press = (event: KeyboardEvent) => {
     const steps: Readonly<Record<string, number>> = {
       ArrowDown: at + 1,
@@ -44,6 +64,10 @@ export function Rows<T>({ label, items, keyOf, selected, select, draw, more, hei
       k: at - 1,
       Home: 0,
       End: items.length - 1,
+    }
+    if (event.key === 'Enter' && open !== undefined && at >= 0) {
+      event.preventDefault()
+      return open(items[at] as T)
     }
     const target = steps[event.key]
     if (target === undefined || items.length === 0) return
@@ -88,4 +112,28 @@ export function Rows<T>({ label, items, keyOf, selected, select, draw, more, hei
       </div>
     </div>
   )
+}
+
+/** How far from the end a reader still counts as being there. */
+const nearEnd = 40
+
+/** Keeps the end in sight where the reader was at the end before more rows came. */
+function useEnd(
+  box: { readonly current: HTMLElement | null },
+  rows: { scrollToIndex(index: number, options?: { align: 'end' }): void },
+  count: number,
+  follow: boolean,
+): void {
+  const atEnd = useRef(true)
+  useEffect(() => {
+    const element = box.current
+    const look = () => {
+      if (element) atEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < nearEnd
+    }
+    element?.addEventListener('scroll', look, { passive: true })
+    return () => element?.removeEventListener('scroll', look)
+  }, [box])
+  useEffect(() => {
+    if (follow && atEnd.current && count > 0) rows.scrollToIndex(count - 1, { align: 'end' })
+  }, [follow, count, rows])
 }
