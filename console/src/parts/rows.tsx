@@ -3,14 +3,14 @@
  * that a screen reader hears where it is.
  */
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef } from 'react'
 
 export interface RowsProps<T> {
   readonly label: string
   readonly items: readonly T[]
   readonly keyOf: (item: T) => string
   readonly selected?: string | undefined
-  readonly select: (item: T) => void
+  readonly select: (item: T, by: 'key' | 'press') => void
   readonly draw: (item: T) => ReactNode
   /** Called when the end is near. */
   readonly more?: (() => void) | undefined
@@ -38,6 +38,7 @@ export function Rows<T>({
   open,
 }: RowsProps<T>): ReactNode {
   const box = useRef<HTMLDivElement>(null)
+  const list = useId()
   const rows = useVirtualizer({
     count: items.length,
     getScrollElement: () => box.current,
@@ -74,14 +75,14 @@ export function Rows<T>({
     event.preventDefault()
     const index = Math.min(items.length - 1, Math.max(0, target))
     rows.scrollToIndex(index)
-    select(items[index] as T)
+    select(items[index] as T, 'key')
   }
   return (
     <div
       ref={box}
       role="listbox"
       aria-label={label}
-      aria-activedescendant={visible.some(({ index }) => index === at) ? `row-${selected}` : undefined}
+      aria-activedescendant={visible.some(({ index }) => index === at) ? `${list}-${at}` : undefined}
       tabIndex={0}
       onKeyDown={press}
       className="min-h-0 flex-1 overflow-auto"
@@ -95,7 +96,7 @@ export function Rows<T>({
               key={key}
               ref={rows.measureElement}
               data-index={index}
-              id={`row-${keyOf(item)}`}
+              id={`${list}-${index}`}
               role="option"
               tabIndex={-1}
               aria-selected={index === at}
@@ -103,7 +104,7 @@ export function Rows<T>({
               aria-setsize={items.length}
               className={`absolute inset-x-0 top-0 cursor-pointer border-b border-line ${index === at ? 'bg-accent-soft' : 'hover:bg-hover'}`}
               style={{ transform: `translateY(${start}px)` }}
-              onClick={() => select(item)}
+              onClick={() => select(item, 'press')}
             >
               {draw(item)}
             </div>

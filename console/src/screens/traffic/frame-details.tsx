@@ -2,7 +2,7 @@
 import { type ReactNode, useState } from 'react'
 import type { FrameDetail } from '#contract'
 import { useFrame } from '../../api/author.ts'
-import { useRole } from '../../frame/context.ts'
+import { useResource, useRole } from '../../frame/context.ts'
 import { Button } from '../../parts/button.tsx'
 import { Waiting } from '../../parts/card.tsx'
 import { Json } from '../../parts/json.tsx'
@@ -28,7 +28,8 @@ const views = ['pretty', 'raw', 'headers'] as const
 
 export function FrameDetails({ n, again, setAgain, go, close }: FrameDetailsProps): ReactNode {
   const { data, error, isPending, refetch } = useFrame(n)
-  const operator = useRole('operator')
+  const known = useResource('/frames/:n/again')
+  const operator = useRole('operator') && known
   return (
     <aside
       aria-label={`Frame ${n}`}

@@ -27,7 +27,7 @@ interface Fault {
   readonly chance: string
 }
 
-/** As on the command line: `delay=500@tools/call:0.2`. */
+/** As on the command line: `delay=500ms@tools/call:0.2`. */
 export function faultText({ kind, value, method, chance }: Fault): string {
   // The value of another kind stays in the form and is not sent.
   const valued = value !== '' && (kind === 'delay' || kind === 'error')
@@ -84,7 +84,7 @@ export function TapeService({ tape }: { readonly tape: TapeRow }): ReactNode {
             <div className="flex flex-wrap items-center gap-2">
               <Button
                 disabled={faults.length >= 32}
-                onClick={() => setFaults([...faults, { kind: 'delay', value: '500', method: '', chance: '' }])}
+                onClick={() => setFaults([...faults, { kind: 'delay', value: '500ms', method: '', chance: '' }])}
               >
                 Add a fault
               </Button>
@@ -129,10 +129,9 @@ function FaultRow({ name, fault, change, remove }: FaultRowProps): ReactNode {
       </select>
       {(fault.kind === 'delay' || fault.kind === 'error') && (
         <input
-          aria-label={fault.kind === 'delay' ? 'Milliseconds' : 'Number of the error'}
+          aria-label={fault.kind === 'delay' ? 'How late' : 'Number of the error'}
           className="w-24"
-          inputMode="numeric"
-          placeholder={fault.kind === 'delay' ? 'ms' : '-32603'}
+          placeholder={fault.kind === 'delay' ? '500ms' : '-32603'}
           value={fault.value}
           onChange={event => change({ value: event.target.value })}
         />

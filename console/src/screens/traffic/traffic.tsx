@@ -1,9 +1,11 @@
 /** Every frame between this process and its servers: as a list and on an axis of time with one selection, and one frame beside them. */
+import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useCallback, useDeferredValue, useEffect, useMemo, useState } from 'react'
 import type { FrameRow } from '#contract'
 import { useFoundFrames } from '../../api/author.ts'
+import { tapeList } from '../../api/lists.ts'
 import { readFrames, useFrames } from '../../feed/frames.ts'
-import { useConsole } from '../../frame/context.ts'
+import { useConsole, useResource } from '../../frame/context.ts'
 import { type KeyMap, useKeys } from '../../frame/keys.ts'
 import { Button } from '../../parts/button.tsx'
 import { Waiting } from '../../parts/card.tsx'
@@ -31,6 +33,9 @@ export interface TrafficProps {
   readonly change: (place: TrafficPlace) => void
 }
 
+/** The list of tapes, none of them chosen. Names of tapes have no star. */
+const tapesOnly = '*'
+
 const keyOf = ({ n }: FrameRow) => String(n)
 
 export function Traffic({ place, change }: TrafficProps): ReactNode {
@@ -41,6 +46,7 @@ export function Traffic({ place, change }: TrafficProps): ReactNode {
   const { data: found } = useFoundFrames(filter.text)
   const inFilter = useMemo(() => all.filter(row => isShown(row, filter, found)), [all, filter, found])
   const items = useMemo(() => (range ? inFilter.filter(row => isWithin(row, range)) : inFilter), [inFilter, range])
+  const hasTapes = useResource('/tapes')
   const [axis, setAxis] = useState(true)
   const [again, setAgain] = useState(false)
   const set = useCallback((next: TrafficPlace) => change({ ...place, ...next }), [change, place])
@@ -74,12 +80,12 @@ export function Traffic({ place, change }: TrafficProps): ReactNode {
         <Button aria-pressed={axis} onClick={() => setAxis(!axis)}>
           Axis
         </Button>
-        <Button
-          aria-pressed={tape !== undefined}
-          onClick={() => set({ tape: tape === undefined ? '' : undefined, sel: undefined })}
-        >
-          Tapes
-        </Button>
+        {hasTapes && (
+          <TapesButton
+            open={tape !== undefined}
+            toggle={() => set({ tape: tape === undefined ? tapesOnly : undefined, sel: undefined })}
+          />
+        )}
       </div>
       {axis && items.length > 0 && (
         <FrameAxis
@@ -131,13 +137,27 @@ export function Traffic({ place, change }: TrafficProps): ReactNode {
         )}
         {tape !== undefined && (
           <Tapes
-            name={tape === '' ? undefined : tape}
-            choose={name => set({ tape: name ?? '' })}
+            name={tape === tapesOnly ? undefined : tape}
+            choose={name => set({ tape: name ?? tapesOnly })}
             close={() => set({ tape: undefined })}
           />
         )}
       </div>
     </div>
+  )
+}
+
+function TapesButton({ open, toggle }: { readonly open: boolean; readonly toggle: () => void }): ReactNode {
+  const recording = useQuery(tapeList).data?.some(tape => tape.recording) === true
+  return (
+    <Button aria-pressed={open} onClick={toggle}>
+      {recording && (
+        <span className="text-danger">
+          ●<span className="sr-only"> recording</span>
+        </span>
+      )}
+      Tapes
+    </Button>
   )
 }
 
