@@ -19,7 +19,7 @@ export function Tabs<Name extends string>({ label, names, chosen, choose, counts
           type="button"
           aria-pressed={name === chosen}
           onClick={() => choose(name)}
-          className={`min-h-7 rounded-md px-2.5 ${name === chosen ? 'bg-raised font-semibold text-ink shadow-xs' : 'text-muted hover:text-ink'}`}
+          className={`min-h-7 rounded-md px-2 ${name === chosen ? 'bg-raised font-semibold text-ink shadow-xs' : 'text-muted hover:text-ink'}`}
         >
           {name}
           {counts?.[name] !== undefined && (

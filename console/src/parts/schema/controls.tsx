@@ -40,7 +40,7 @@ export function TextControl({
       aria-invalid={wrong}
       spellCheck={false}
       placeholder={value === '' ? 'empty text' : (format ?? 'not set')}
-      className="field-sizing-content max-h-64 w-full resize-none"
+      className="field-sizing-content block max-h-64 w-full resize-none"
       value={typeof value === 'string' ? value : ''}
       onChange={event => change(event.target.value)}
     />
@@ -61,7 +61,7 @@ export function NumberControl({ id, label, value, change, said, wrong, required 
       aria-describedby={said}
       aria-invalid={wrong}
       placeholder="not set"
-      className="w-40 max-w-full tabular-nums"
+      className="block w-40 max-w-full tabular-nums"
       value={shown}
       onChange={event => {
         setTyped(event.target.value)
@@ -101,7 +101,7 @@ export function ChoiceControl({
       aria-required={required}
       aria-describedby={said}
       aria-invalid={wrong}
-      className="max-w-full"
+      className="block max-w-full"
       value={String(placeIn(values, value))}
       onChange={event => change(values[Number(event.target.value)])}
     >

@@ -124,18 +124,19 @@ export function Axis({ label, bars, now, selected, select, range, changeRange }:
           {range === undefined ? label : `${durationText(range.to - range.from)} of time are chosen`}
         </span>
         {range === undefined ? (
-          <Button
-            look="quiet"
-            onClick={() =>
-              changeRange({
-                from: line.timeAt(Math.max(0, scene.sight.from)),
-                to: line.timeAt(Math.min(line.length, scene.sight.to)),
-              })
-            }
-            disabled={sight === undefined}
-          >
-            List only this time
-          </Button>
+          sight !== undefined && (
+            <Button
+              look="quiet"
+              onClick={() =>
+                changeRange({
+                  from: line.timeAt(Math.max(0, scene.sight.from)),
+                  to: line.timeAt(Math.min(line.length, scene.sight.to)),
+                })
+              }
+            >
+              List only this time
+            </Button>
+          )
         ) : (
           <Button look="quiet" onClick={() => changeRange(undefined)}>
             List all times

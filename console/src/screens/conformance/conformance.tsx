@@ -1,6 +1,6 @@
 /** The server judged by scenarios: a matrix of revisions and carriers, results as they come, and each failure with what it broke and how. */
 import { type ReactNode, useCallback, useMemo, useState } from 'react'
-import type { ConformanceResult, Conformance as ConformanceRun, ConformanceStatus } from '#contract'
+import type { ConformanceResult, Conformance as ConformanceRun } from '#contract'
 import { useConformance, useConformanceResults } from '../../api/author.ts'
 import { useRole } from '../../frame/context.ts'
 import { type KeyMap, useKeys } from '../../frame/keys.ts'

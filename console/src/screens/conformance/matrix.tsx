@@ -77,13 +77,13 @@ function Cell({
       aria-pressed={chosen}
       aria-label={`${revision} over ${carrier}: ${fault !== undefined ? faultWords[fault] : `${passed} passed, ${bad} failed, ${skipped} skipped`}`}
       title={why}
-      className={`min-h-8 w-full min-w-28 rounded-md px-2.5 text-left tabular-nums ${look} ${chosen ? 'outline-2 outline-accent' : ''}`}
+      className={`min-h-8 w-full min-w-28 rounded-md px-2.5 text-left whitespace-nowrap tabular-nums ${look} ${chosen ? 'outline-2 outline-accent' : ''}`}
       onClick={() => choose(cellName(cell))}
     >
       {words}
-      {skipped > 0 && fault === undefined && <span className="ml-2 opacity-100">{`${skipped} –`}</span>}
+      {skipped > 0 && fault === undefined && <span className="ml-2">{`${skipped} –`}</span>}
       {why !== undefined && (
-        <span className="block max-w-60 truncate text-[0.79rem]">
+        <span className="block max-w-60 truncate text-[0.79rem] max-md:hidden">
           <Text most={120}>{why}</Text>
         </span>
       )}

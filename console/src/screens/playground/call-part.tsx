@@ -130,18 +130,20 @@ function CallForm({
           </div>
         </section>
       )}
-      <div ref={revisionBox}>
-        <Revisions rows={revisions} chosen={chosen} change={next => change({ ...place, rev: next.join(',') })} />
-      </div>
       <Extras extras={extras} change={setExtras} task={kind === 'tool' ? detail.offer.task : undefined} />
-      <div className="flex flex-wrap items-center gap-2">
-        {operator && (
-          <Button look="primary" disabled={disconnected || run.isPending} title="Key r" onClick={start}>
-            Run
-          </Button>
-        )}
-        <Button onClick={keep}>Save</Button>
-        {strict && unfinished && <span className="text-danger">Something that was typed is no value. Mend it first.</span>}
+      <div className="sticky bottom-0 z-10 -mx-4 flex flex-wrap items-start gap-x-4 gap-y-2 border-y border-line bg-raised px-4 py-2">
+        <span className="flex shrink-0 items-center gap-2">
+          {operator && (
+            <Button look="primary" disabled={disconnected || run.isPending} title="Key r" onClick={start}>
+              Run
+            </Button>
+          )}
+          <Button onClick={keep}>Save</Button>
+        </span>
+        <div ref={revisionBox} className="min-w-0 flex-1 basis-64">
+          <Revisions rows={revisions} chosen={chosen} change={next => change({ ...place, rev: next.join(',') })} />
+        </div>
+        {strict && unfinished && <p className="w-full text-danger">Something that was typed is no value. Mend it first.</p>}
       </div>
       {run.error && <ProblemCard error={run.error} />}
       {place.call !== undefined && <CallResults id={place.call} />}

@@ -1,7 +1,7 @@
 /** What came back: one column for each revision, and what differs between them. */
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type ReactNode, useMemo, useState } from 'react'
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Call, CallRun } from '#contract'
 import { useCall } from '../../api/author.ts'
 import { request } from '../../api/client.ts'
@@ -25,11 +25,14 @@ const views = ['result', 'raw', 'difference'] as const
 export function CallResults({ id }: { readonly id: string }): ReactNode {
   const { data: call, error, isPending, refetch } = useCall(id)
   const [view, setView] = useState<(typeof views)[number]>('result')
+  const box = useRef<HTMLElement>(null)
+  // Below a long form the answer would come unseen.
+  useEffect(() => box.current?.scrollIntoView({ block: 'nearest' }), [id, isPending])
   if (error) return <ProblemCard error={error} retry={() => void refetch()} />
   if (isPending) return <Waiting />
   const several = call.runs.length > 1
   return (
-    <section aria-label="Results" className="space-y-2 border-t border-line pt-3">
+    <section ref={box} aria-label="Results" className="scroll-mb-4 space-y-2">
       <div className="flex flex-wrap items-center gap-3">
         <h3 className="font-semibold">{several ? 'Results' : 'Result'}</h3>
         <Tabs label="How results are shown" names={several ? views : views.slice(0, 2)} chosen={view} choose={setView} />

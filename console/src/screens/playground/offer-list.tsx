@@ -10,7 +10,7 @@ import { ProblemCard } from '../../parts/problem.tsx'
 import { Rows } from '../../parts/rows.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
 import { Text } from '../../parts/text.tsx'
-import { keyOfOffer, type OfferLine, offerLines } from './offer-groups.ts'
+import { keyOfOffer, type OfferLine, offerLines, prefixOf } from './offer-groups.ts'
 import { forgetCall, type SavedCall, useSavedCalls } from './saved-calls.ts'
 
 export interface OfferPartProps {
@@ -54,7 +54,7 @@ const keyOf = ({ key }: OfferLine) => key
 function Offers({ server, list, kind, item, choose }: Omit<OfferPartProps, 'load'> & { readonly list: OfferList }): ReactNode {
   const { data, error, isPending, refetch } = useOffers(server.name, list, undefined)
   const [filter, setFilter] = useState('')
-  const [turned, setTurned] = useState<ReadonlySet<string>>(new Set())
+  const [turned, setTurned] = useState<ReadonlySet<string>>(() => new Set(item === undefined ? [] : [prefixOf(item)]))
   const lines = useMemo(() => offerLines(data ?? [], filter, turned), [data, filter, turned])
   const [at, setAt] = useState<string>()
   const chosen = item === undefined ? undefined : keyOfOffer({ kind, name: item })

@@ -37,15 +37,28 @@ export function StatusBadge({ row }: { readonly row: FrameRow }): ReactNode {
   return <Badge tone={tones[row.status]}>{row.status.replace('-', ' ') + code}</Badge>
 }
 
+/** By the width of the list, not of the page: a frame beside it takes half of that. */
 const columns =
-  'grid grid-cols-[auto_1.2rem_minmax(0,1fr)_auto] md:grid-cols-[4rem_7rem_1.2rem_5rem_minmax(7rem,1fr)_minmax(0,1.6fr)_7.5rem_4.5rem_4.5rem]'
+  'grid grid-cols-[auto_1.2rem_minmax(0,1fr)_auto] @min-[560px]:grid-cols-[3.4rem_7.6rem_1.2rem_5rem_minmax(0,1fr)_7.6rem_4rem] @min-[800px]:grid-cols-[3.4rem_7.6rem_1.2rem_5rem_minmax(9rem,1fr)_minmax(0,1.6fr)_7.6rem_4rem_4.5rem]'
+const fromMiddle = 'hidden @min-[560px]:block'
+const fromWide = 'hidden @min-[800px]:block'
 
 export function FrameHead(): ReactNode {
-  const names = ['n', 'time', '', 'server', 'method', 'about', 'status', 'time taken', 'size']
+  const names = [
+    ['n', fromMiddle],
+    ['time', ''],
+    ['', ''],
+    ['server', fromMiddle],
+    ['method', ''],
+    ['about', fromWide],
+    ['status', ''],
+    ['took', `text-right ${fromMiddle}`],
+    ['size', `text-right ${fromWide}`],
+  ]
   return (
-    <div aria-hidden="true" className={`label hidden gap-x-3 border-b border-line px-3 py-1 md:grid ${columns}`}>
-      {names.map(name => (
-        <span key={name} className={name === 'time taken' || name === 'size' ? 'text-right' : ''}>
+    <div aria-hidden="true" className={`label gap-x-3 border-b border-line px-3 py-1 max-sm:hidden ${columns}`}>
+      {names.map(([name, look]) => (
+        <span key={name} className={look}>
           {name}
         </span>
       ))}
@@ -57,13 +70,13 @@ export function FrameLine({ row }: { readonly row: FrameRow }): ReactNode {
   const { n, at, server, way, kind, method, about, ms, bytes, again } = row
   return (
     <div className={`items-baseline gap-x-3 px-3 py-1 font-mono text-[0.9rem] leading-5 ${columns}`}>
-      <span className="hidden text-muted tabular-nums md:block">{n}</span>
+      <span className={`text-muted tabular-nums ${fromMiddle}`}>{n}</span>
       <span className="text-muted tabular-nums">{fineTime(at)}</span>
       <span title={way === 'out' ? 'to the server' : 'from the server'}>
         <span aria-hidden="true">{way === 'out' ? '→' : '←'}</span>
         <span className="sr-only">{way === 'out' ? 'to' : 'from'}</span>
       </span>
-      <span className="hidden truncate md:block">
+      <span className={`truncate ${fromMiddle}`}>
         <Text most={40}>{server}</Text>
       </span>
       <span className="truncate">
@@ -73,12 +86,12 @@ export function FrameLine({ row }: { readonly row: FrameRow }): ReactNode {
         </span>
         {again !== undefined && <span className="text-muted"> (again)</span>}
       </span>
-      <span className="hidden truncate text-muted md:block">{about !== undefined && <Text most={160}>{about}</Text>}</span>
+      <span className={`truncate text-muted ${fromWide}`}>{about !== undefined && <Text most={160}>{about}</Text>}</span>
       <span>
         <StatusBadge row={row} />
       </span>
-      <span className="hidden text-right tabular-nums md:block">{ms === undefined ? '–' : durationText(ms)}</span>
-      <span className="hidden text-right text-muted tabular-nums md:block">{sizeText(bytes)}</span>
+      <span className={`text-right tabular-nums ${fromMiddle}`}>{ms === undefined ? '–' : durationText(ms)}</span>
+      <span className={`text-right text-muted tabular-nums ${fromWide}`}>{sizeText(bytes)}</span>
     </div>
   )
 }

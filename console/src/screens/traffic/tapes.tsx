@@ -63,7 +63,7 @@ export function Tapes({ name, choose, close }: TapesProps): ReactNode {
               {data.map(tape => (
                 <li key={tape.name}>
                   <button type="button" className="w-full px-1 py-2 text-left hover:bg-hover" onClick={() => choose(tape.name)}>
-                    <TapeLine tape={tape} />
+                    <TapeLine tape={tape} named />
                   </button>
                 </li>
               ))}
@@ -77,16 +77,20 @@ export function Tapes({ name, choose, close }: TapesProps): ReactNode {
 }
 
 function TapeLine({
+  named = false,
   tape: { name, bytes, began, recording, frames, connections, why, serving },
 }: {
+  readonly named?: boolean
   readonly tape: TapeRow
 }): ReactNode {
   return (
     <>
       <span className="flex items-baseline gap-2">
-        <strong className="truncate">
-          <Text most={80}>{name}</Text>
-        </strong>
+        {named && (
+          <strong className="truncate">
+            <Text most={80}>{name}</Text>
+          </strong>
+        )}
         {recording && <Badge tone="danger">● recording</Badge>}
         {serving && <Badge tone="good">served</Badge>}
         {why !== undefined && <Badge tone="warn">cannot be read</Badge>}

@@ -97,7 +97,7 @@ export function Traffic({ place, change }: TrafficProps): ReactNode {
         />
       )}
       <div className="flex min-h-0 flex-1 flex-col lg:flex-row">
-        <div className={`flex min-h-0 min-w-0 flex-1 flex-col ${aside ? 'max-lg:hidden' : ''}`}>
+        <div className={`@container flex min-h-0 min-w-0 flex-1 flex-col ${aside ? 'max-lg:hidden' : ''}`}>
           {problem && (
             <div className="p-3">
               <ProblemCard error={problem} retry={() => void readFrames()} />
