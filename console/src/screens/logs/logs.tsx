@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useMemo, useState } from 'react'
 import type { LogLevel, LogLine, LogQuery } from '#contract'
 import { faultList, useLog } from '../../api/lists.ts'
+import { useResource } from '../../frame/context.ts'
 import { type KeyMap, useKeys } from '../../frame/keys.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { Button } from '../../parts/button.tsx'
@@ -106,7 +107,7 @@ function Line({ line: { at, level, server, event, text }, open }: { readonly lin
 }
 
 function Faults(): ReactNode {
-  const { data = [] } = useQuery(faultList)
+  const { data = [] } = useQuery({ ...faultList, enabled: useResource('/faults') })
   if (data.length === 0) return null
   return (
     <section

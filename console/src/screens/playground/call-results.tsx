@@ -6,7 +6,7 @@ import type { Call, CallRun } from '#contract'
 import { useCall } from '../../api/author.ts'
 import { request } from '../../api/client.ts'
 import { approvalList } from '../../api/lists.ts'
-import { useRole } from '../../frame/context.ts'
+import { useResource, useRole } from '../../frame/context.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { Button } from '../../parts/button.tsx'
 import { Waiting } from '../../parts/card.tsx'
@@ -54,7 +54,7 @@ export function CallResults({ id }: { readonly id: string }): ReactNode {
 /** A call that runs can be cancelled, and may wait for a person. */
 function Running({ call }: { readonly call: Call }): ReactNode {
   const operator = useRole('operator')
-  const asked = useQuery(approvalList).data?.length ?? 0
+  const asked = useQuery({ ...approvalList, enabled: useResource('/approvals') }).data?.length ?? 0
   const cancel = useMutation({ mutationFn: () => request('DELETE /calls/:id', { path: { id: call.id } }) })
   if (call.state !== 'running') return null
   return (
