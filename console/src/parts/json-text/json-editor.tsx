@@ -1,5 +1,5 @@
 /** JSON as text. What is typed is kept as it is; the first mistake is said with its line, and the line is marked. */
-import { type ReactNode, useId, useMemo, useRef } from 'react'
+import { type ReactNode, useEffect, useId, useMemo, useRef } from 'react'
 import { type JsonFault, readJson } from './read.ts'
 
 export interface JsonEditorProps {
@@ -9,13 +9,22 @@ export interface JsonEditorProps {
   readonly rows?: number
   /** An empty text is no mistake. */
   readonly optional?: boolean
-  readonly disabled?: boolean
+  /** It takes the focus when it appears. */
+  readonly focused?: boolean
 }
 
 /** Longer texts get no numbers: the lines of a textarea are not known, so each number would be an element for nothing. */
 const mostNumbered = 2000
 
-export function JsonEditor({ label, text, change, rows = 4, optional = false, disabled = false }: JsonEditorProps): ReactNode {
+export function JsonEditor({
+  label,
+  text,
+  change,
+  rows = 4,
+  optional = false,
+
+  focused = false,
+}: JsonEditorProps): ReactNode {
   const said = useId()
   const numbers = useRef<HTMLPreElement>(null)
   const area = useRef<HTMLTextAreaElement>(null)
@@ -24,6 +33,9 @@ export function JsonEditor({ label, text, change, rows = 4, optional = false, di
     const reading = readJson(text)
     return 'fault' in reading ? reading.fault : undefined
   }, [text, optional])
+  useEffect(() => {
+    if (focused) area.current?.focus()
+  }, [focused])
   const lines = text.split('\n').length
   const show = () => {
     area.current?.focus()
@@ -60,7 +72,6 @@ export function JsonEditor({ label, text, change, rows = 4, optional = false, di
           wrap="off"
           spellCheck={false}
           autoComplete="off"
-          disabled={disabled}
           className="block max-h-[60vh] flex-1 resize-none overflow-auto border-0 bg-raised px-2 py-1.5 leading-6 focus-visible:outline-offset-[-2px]"
           value={text}
           onChange={event => change(event.target.value)}

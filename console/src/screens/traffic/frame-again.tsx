@@ -43,7 +43,7 @@ export function FrameAgain({ detail: { row, text: passed = '' }, go, close }: Fr
   const fault = 'fault' in readJson(text)
   return (
     <div className="space-y-2">
-      <JsonEditor label={`Frame ${row.n}, edited`} text={text} rows={10} change={setText} />
+      <JsonEditor label={`Frame ${row.n}, edited`} text={text} rows={10} focused change={setText} />
       <div className="flex flex-wrap items-center gap-2">
         <label className="flex min-w-0 items-center gap-2">
           on
