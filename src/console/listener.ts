@@ -13,7 +13,8 @@ import { checkRequest, pathOf, redirectOf } from './guard.ts'
 import { newNonce, securityHeaders } from './headers.ts'
 import { clearCookie, cookieName, type Logins, type OpenSession, setCookie } from './login.ts'
 import { readBody, readQuery } from './query.ts'
-import { findRoute, type Route } from './routes.ts'
+import type { Route } from './route.ts'
+import { findRoute } from './routes.ts'
 import type { ConsoleAction } from './sources/source.ts'
 
 const base = '/api/1'
@@ -123,10 +124,9 @@ async function answerApi(parts: ListenerParts, exchange: Exchanged, path: string
   if (found === undefined) throw noSuchPath()
   const { key, route, names } = found
   const done = (outcome: ConsoleAction['outcome'], code?: string): void => {
-    const about = key.includes('approvals') ? { approval: names['id'] } : { server: names['name'] }
-    const said = Object.fromEntries(Object.entries(about).filter(([, value]) => value !== undefined))
+    const about = aboutOf(key, names)
     if (route.writes && !(outcome === 'success' && route.notesItself === true))
-      parts.note({ route: key, by: session.by, outcome, ...said, ...(code !== undefined && { code }) })
+      parts.note({ route: key, by: session.by, outcome, ...about, ...(code !== undefined && { code }) })
   }
   try {
     checkRole(route.role, session)
@@ -142,6 +142,12 @@ async function answerApi(parts: ListenerParts, exchange: Exchanged, path: string
     done(status === 403 || status === 409 ? 'refused' : 'failure', problem.code)
     throw error
   }
+}
+
+/** What a request was about, by the names in its path. */
+function aboutOf(key: string, { id, name, n }: Readonly<Record<string, string>>): Partial<ConsoleAction> {
+  const about = key.includes('approvals') ? { approval: id } : key.includes('servers') ? { server: name } : { item: id ?? name ?? n }
+  return Object.fromEntries(Object.entries(about).filter(([, value]) => value !== undefined))
 }
 
 function checkRole(role: Route['role'], { roles }: OpenSession): void {

@@ -32,7 +32,8 @@ export interface Approval {
   readonly text: string
   /**
    * Exactly what a yes lets happen: the arguments of a call, the current definition of a tool, the changed lines of a launch; of a `form`
-   * `{ schema, secrets? }`, of a `page` `{ url, host }`, of a `sampling` the params of the request. Absent where the session may not see it, or where `refuseOnly` is given. Lists and events also leave out payloads of more than 65,536 characters:
+   * `{ message, schema, secrets? }`, of a `page` `{ message, url, domain }`, of a `sampling` in a playground
+   * `{ stage: 'write', params }`, where a person writes the answer of the model. Absent where the session may not see it, or where `refuseOnly` is given. Lists and events also leave out payloads of more than 65,536 characters:
    * `GET /approvals/:id` has them.
    */
   readonly payload?: unknown

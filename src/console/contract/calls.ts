@@ -80,14 +80,16 @@ export interface RevisionRow {
   readonly preferred: boolean
 }
 
-/** `POST /calls`: exactly one of `tool`, `uri` and `prompt`. */
+/** `POST /calls`: exactly one of `tool`, `uri`, `template` and `prompt`. */
 export interface CallWish {
   /** The server. May be left out where there is only one. */
   readonly server?: string
   /** The tool to call. */
   readonly tool?: string
-  /** The resource to read. Fill in the variables of a template first. */
+  /** The resource to read. */
   readonly uri?: string
+  /** The template whose address is read; `arguments` fill in its variables. */
+  readonly template?: string
   /** The prompt to get. */
   readonly prompt?: string
   /** Any JSON: of a tool exactly as the server gets it, also against its schema. */

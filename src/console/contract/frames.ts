@@ -143,7 +143,7 @@ export interface FrameSent {
 
 /** A connection between this process and a server. */
 export interface ConnectionRow {
-  /** Its name: the server, the revision and a number. */
+  /** Its name: the server and a number. */
   readonly name: string
   /** The server, by its name in `GET /servers`. */
   readonly server: string

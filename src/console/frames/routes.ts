@@ -1,0 +1,65 @@
+/** The routes of traffic: frames, one frame, sending one again, and connections. */
+import type { FrameAgain, FrameKind, FrameQuery, FrameStatus, FrameWay } from '../contract/frames.ts'
+import { ConsoleFailure } from '../failure.ts'
+import { type MemberKind, paged, pageOf, positionOf, slice } from '../query.ts'
+import { nothing, type Table } from '../route.ts'
+import type { Traffic } from './traffic.ts'
+
+const ways: readonly FrameWay[] = ['out', 'in']
+const kinds: readonly FrameKind[] = [
+  ...(['request', 'result', 'error', 'notification', 'batch', 'invalid', 'http', 'open', 'closed'] as const),
+]
+const statuses: readonly FrameStatus[] = ['open', 'ok', 'error', 'tool-error', 'asks']
+
+const filters: Readonly<Record<keyof FrameQuery, MemberKind>> = {
+  ...{ server: 'text', connection: 'text', method: 'text', id: 'text', way: ways, kind: kinds, status: statuses },
+  ...{ ms: 'number', since: 'number', until: 'number', call: 'text', text: 'text' },
+}
+
+/** Makes the routes of traffic. */
+export function frameRoutes(traffic: Traffic): Table {
+  return {
+    'GET /frames': {
+      ...nothing,
+      role: 'viewer',
+      query: { ...filters, ...paged },
+      answer: ({ query, whole }) => {
+        const { after, limit, ...wanted } = query
+        const page = pageOf({ after, ...(limit !== undefined && { limit }) })
+        const before = page.after === undefined ? Number.POSITIVE_INFINITY : positionOf(page.after)
+        const found = traffic.ring.find(wanted as FrameQuery, whole, before, page.limit + 1)
+        const items = found.slice(0, page.limit)
+        const last = items.at(-1)
+        return found.length > items.length && last !== undefined ? { items, next: String(last.n) } : { items }
+      },
+    },
+    'GET /frames/:n': {
+      ...nothing,
+      role: 'viewer',
+      answer: ({ names, whole }) => {
+        const found = traffic.detail(numberIn(names), whole)
+        if (found === undefined)
+          throw new ConsoleFailure('NOT_FOUND', 'There is no such frame.', 'It is no longer stored. Choose a newer one.')
+        return found
+      },
+    },
+    'POST /frames/:n/again': {
+      ...nothing,
+      role: 'operator',
+      status: 202,
+      writes: true,
+      body: { 'text?': 'long', 'connection?': 'text' },
+      answer: ({ names, body }) => traffic.again(numberIn(names), body as FrameAgain),
+    },
+    'GET /connections': {
+      ...nothing,
+      role: 'viewer',
+      query: paged,
+      answer: ({ query }) => slice(traffic.connections(), pageOf(query)),
+    },
+  }
+}
+
+function numberIn(names: Readonly<Record<string, string>>): number {
+  return /^\d{1,15}$/.test(names['n'] ?? '') ? Number(names['n']) : -1
+}

@@ -1,0 +1,173 @@
+/** A playground: servers that were named where it was started, calls to them, and all that passes. */
+import { basename } from 'node:path'
+import type { ConnectOptions } from '../../client/index.ts'
+import { type Clock, realClock } from '../../core/clock.ts'
+import { secretValues } from '../../core/redact.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import type { ApprovalQueue } from '../approvals.ts'
+import type { Call, CompleteWish, Completions } from '../contract/calls.ts'
+import type { LogLevel } from '../contract/log.ts'
+import type { ServerRow } from '../contract/servers.ts'
+import { ConsoleFailure } from '../failure.ts'
+import { FrameRedaction } from '../frames/redaction.ts'
+import { Traffic } from '../frames/traffic.ts'
+import { LogRing } from '../log-ring.ts'
+import { Calls } from './calls.ts'
+import { type OfferList, Offers } from './offers.ts'
+import { questionHandlers } from './questions.ts'
+import { PlaygroundServer, type PlaygroundTarget } from './server.ts'
+
+/** What a playground is started on. */
+export interface PlaygroundOptions {
+  /** The server: its address, its command, an open connection, or a function that opens one each time it is called. */
+  readonly target: PlaygroundTarget
+  /** The name of the server in the page. Default: made of the target. */
+  readonly name?: string
+  /** The target as people read it. Default: the name. */
+  readonly label?: string
+  /** The target as it is typed on a command line, for commands to copy. Default: the label. */
+  readonly again?: string
+  /** Headers, credentials, time limits and the like for its connections. Default: none. */
+  readonly connect?: ConnectOptions
+  /** Shows fields of frames that look secret, too. Headers with secrets are never shown. Default: false. */
+  readonly reveal?: boolean
+}
+
+/** News of a playground. */
+interface PlaygroundNews {
+  server(row: ServerRow): void
+  call(call: Call): void
+}
+
+const lists: readonly OfferList[] = ['tools', 'resources', 'prompts']
+
+/** The levels of a server's log messages as levels of ours. */
+const severities: Readonly<Record<string, LogLevel>> = { debug: 'debug', info: 'info', notice: 'info', warning: 'warn' }
+
+/** One server, the calls to it, and what passed. */
+export class Playground {
+  readonly name: string
+  readonly label: string
+  readonly again: string
+  readonly clock: Clock
+  readonly traffic: Traffic
+  readonly log: LogRing
+  readonly calls: Calls
+  readonly server: PlaygroundServer
+  readonly offers: Offers
+  readonly #followers = new Set<PlaygroundNews>()
+  readonly #end = new AbortController()
+
+  constructor(options: PlaygroundOptions, queue: ApprovalQueue, clock: Clock = realClock) {
+    const { target, connect = {}, reveal = false } = options
+    this.clock = clock
+    this.name = options.name ?? shortName(target)
+    this.label = options.label ?? this.name
+    this.again = options.again ?? this.label
+    const redaction = new FrameRedaction(reveal)
+    redaction.learn(secretValues(connect.headers ?? {}))
+    this.traffic = new Traffic(clock, redaction)
+    this.log = new LogRing(clock)
+    this.server = new PlaygroundServer({
+      ...{ name: this.name, clock, traffic: this.traffic, target: this.#listened(target) },
+      options: {
+        log: 'silent',
+        ...questionHandlers(queue, this.name),
+        ...connect,
+        onLog: message => {
+          const { level, data, logger } = message
+          const text = typeof data === 'string' ? data : JSON.stringify(data)
+          this.log.add(severities[level] ?? 'error', logger ?? 'message', text, this.name)
+          connect.onLog?.(message)
+        },
+      },
+      changed: () => this.#changed(),
+    })
+    this.offers = new Offers(this.server, clock)
+    this.calls = new Calls({
+      ...{ clock, traffic: this.traffic },
+      changed: call => {
+        for (const { call: tell } of this.#followers) tell(call)
+      },
+      note: (by, text) => this.log.add('info', 'console', `${by} ${text}`, this.name),
+    })
+  }
+
+  /** Connects, and counts what is offered. What goes wrong is told by the row of the server. */
+  async start(): Promise<void> {
+    await this.server.start()
+    if (this.server.row.status !== 'up') return
+    await this.offers.count()
+    for (const list of lists) void this.#follow(list).catch(() => undefined)
+  }
+
+  /** The server of a wish, which may leave it out. */
+  serverNamed(name: string | undefined): PlaygroundServer {
+    if (name === undefined || name === this.name) return this.server
+    throw new ConsoleFailure('NOT_FOUND', 'There is no server of this name.', 'Reload the list of servers.')
+  }
+
+  /** Values that the server knows for an argument. */
+  async complete({ prompt, template, argument, value, context = {}, ...wish }: CompleteWish): Promise<Completions> {
+    const server = this.serverNamed(wish.server)
+    const ref = prompt !== undefined ? { prompt } : template !== undefined ? { template } : undefined
+    if (ref === undefined)
+      throw new ConsoleFailure('INVALID_INPUT', 'Neither prompt nor template is given.', 'Give one of them.', { member: 'prompt' })
+    const texts = Object.fromEntries(Object.entries(context).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+    const found = await server.use(server.revisionOf(wish.revision), ({ client }) =>
+      client.complete(ref, { name: argument, value }, { arguments: texts }),
+    )
+    const { values, total, hasMore = false } = found
+    return { values: values.slice(0, 100), hasMore, ...(total !== undefined && { total }) }
+  }
+
+  /** Calls back with news; returns the way to stop. */
+  follow(news: PlaygroundNews): () => void {
+    this.#followers.add(news)
+    return () => void this.#followers.delete(news)
+  }
+
+  async close(): Promise<void> {
+    this.#end.abort()
+    this.calls.close()
+    await this.server.close()
+  }
+
+  /** Reads a list again when the server says that it has changed. */
+  async #follow(list: OfferList): Promise<void> {
+    await this.server.use(undefined, async ({ client }) => {
+      const declared = client.capabilities[list]
+      if (!isRecord(declared) || declared['listChanged'] !== true) return
+      for await (const _ of client.changes(list, { signal: this.#end.signal })) {
+        this.offers.forget(list)
+        await this.offers.count()
+      }
+    })
+  }
+
+  #changed(): void {
+    const { row } = this.server
+    for (const { server } of this.#followers) server(row)
+  }
+
+  /** A program's standard error goes into the log. */
+  #listened(target: PlaygroundTarget): PlaygroundTarget {
+    if (typeof target !== 'object' || !('command' in target)) return target
+    const { stderr } = target
+    return {
+      ...target,
+      stderr: line => {
+        this.log.stderr(this.name, line)
+        if (typeof stderr === 'function') stderr(line)
+      },
+    }
+  }
+}
+
+/** The host of an address, the file or program of a command. */
+function shortName(target: PlaygroundTarget): string {
+  if (typeof target === 'string' || target instanceof URL) return new URL(target).host
+  if (typeof target !== 'object' || !('command' in target)) return 'server'
+  const file = target.args?.findLast(each => /\.\w{1,4}$/.test(each))
+  return basename(file ?? target.command)
+}
