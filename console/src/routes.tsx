@@ -132,6 +132,12 @@ export function createPageRouter(self: Self): AnyRouter {
     },
   })
   return createRouter({
+    // Texts as they are: the router would write the text 1 as "1", and read the text true as something else.
+    parseSearch: text => Object.fromEntries(new URLSearchParams(text)),
+    stringifySearch: search => {
+      const given = Object.entries(search).filter(([, value]) => value !== undefined && value !== '')
+      return given.length === 0 ? '' : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()}`
+    },
     routeTree: root.addChildren([start, overview, playground, traffic, conformance, approvals, approval, audit, clients, logs]),
   })
 }

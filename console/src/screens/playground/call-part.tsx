@@ -13,7 +13,7 @@ import { ProblemCard } from '../../parts/problem.tsx'
 import { ArgumentsEditor } from '../../parts/schema/arguments-editor.tsx'
 import { type Draft, draftOf, turned } from '../../parts/schema/draft.ts'
 import { startOf } from '../../parts/schema/start.ts'
-import { isObject, isUnfinished, readText } from '../../parts/schema/typed.ts'
+import { isUnfinished, readText } from '../../parts/schema/typed.ts'
 import { Tabs } from '../../parts/tabs.tsx'
 import { Extras, emptyExtras, extrasOf } from './call-extras.tsx'
 import { CallResults } from './call-results.tsx'
@@ -21,7 +21,6 @@ import { OfferHead } from './offer-head.tsx'
 import type { PlaygroundPlace } from './playground.tsx'
 import { Revisions } from './revisions.tsx'
 import { type SavedCall, saveCall } from './saved-calls.ts'
-import { fillTemplate } from './uri-template.ts'
 
 export interface CallPartProps {
   readonly server: ServerRow
@@ -85,15 +84,16 @@ function CallForm({
   }
   const run = useMutation({
     mutationFn: () => request('POST /calls', { body: wish }),
-    onSuccess: (call: Call) => {
-      client.setQueryData(['calls', call.id], (shown: Call | undefined) => shown ?? call)
-      change({ ...place, call: call.id })
-    },
   })
+  // Who has left the screen meanwhile is not taken back to it.
+  const show = (call: Call) => {
+    client.setQueryData(['calls', call.id], (shown: Call | undefined) => shown ?? call)
+    change({ ...place, call: call.id })
+  }
   const unfinished = isUnfinished(draft.value) || extras.wrong
   const start = () => {
     setStrict(true)
-    if (!unfinished && !run.isPending && !disconnected) run.mutate()
+    if (!unfinished && !run.isPending && !disconnected) run.mutate(undefined, { onSuccess: show })
   }
   const turn = () => setDraft(turned(draft))
   const actsNow = useRef({ start, turn })
@@ -175,12 +175,11 @@ function chosenRevisions(text: string | undefined, rows: readonly RevisionRow[])
 }
 
 function target(kind: Offer['kind'], item: string, value: unknown): Partial<CallWish> {
-  const given = isObject(value) ? value : {}
   if (kind === 'resource') return { uri: item }
-  if (kind === 'template') return { uri: fillTemplate(item, given) }
   // Also what is no object: the server says what it thinks of it.
-  const sent = (value === undefined ? {} : value) as Readonly<Record<string, unknown>>
-  return kind === 'tool' ? { tool: item, arguments: sent } : { prompt: item, arguments: sent }
+  const sent = { arguments: (value === undefined ? {} : value) as Readonly<Record<string, unknown>> }
+  if (kind === 'template') return { template: item, ...sent }
+  return kind === 'tool' ? { tool: item, ...sent } : { prompt: item, ...sent }
 }
 
 function draftText({ mode, value, text }: Draft): string {

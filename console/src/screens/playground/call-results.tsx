@@ -27,7 +27,10 @@ export function CallResults({ id }: { readonly id: string }): ReactNode {
   const [view, setView] = useState<(typeof views)[number]>('result')
   const box = useRef<HTMLElement>(null)
   // Below a long form the answer would come unseen.
-  useEffect(() => box.current?.scrollIntoView({ block: 'nearest' }), [id, isPending])
+  // A block: newer browsers return a promise, which is no cleanup.
+  useEffect(() => {
+    box.current?.scrollIntoView({ block: 'nearest' })
+  }, [id, isPending])
   if (error) return <ProblemCard error={error} retry={() => void refetch()} />
   if (isPending) return <Waiting />
   const several = call.runs.length > 1

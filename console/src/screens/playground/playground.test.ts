@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Offer } from '../../../../src/console/contract/calls.ts'
 import { offerLines, prefixOf } from './offer-groups.ts'
-import { fillTemplate } from './uri-template.ts'
 
 const tools = (...names: readonly string[]): readonly Offer[] => names.map(name => ({ kind: 'tool', name }))
 const shown = (offers: readonly Offer[], filter = '', open: readonly string[] = []) =>
@@ -32,18 +31,4 @@ describe('the list of tools', () => {
       '_',
     ])
   })
-})
-
-describe('a template of an address', () => {
-  // Examples of RFC 6570.
-  it.each([
-    ['notes://{name}', { name: 'Hello World!' }, 'notes://Hello%20World%21'],
-    ['{+path}/here', { path: '/foo/bar' }, '/foo/bar/here'],
-    ['X{#path:6}here', { path: '/foo/bar' }, 'X#/foo/bhere'],
-    ['{/var,x}/here', { var: 'value', x: '1024' }, '/value/1024/here'],
-    ['{?x,y,empty}', { x: '1024', y: '768', empty: '' }, '?x=1024&y=768&empty='],
-    ['{;x,empty}', { x: '1', empty: '' }, ';x=1;empty'],
-    ['{?undef}{var}', { var: 'a/b' }, 'a%2Fb'],
-    ['www{.var}', { var: 'é' }, 'www.%C3%A9'],
-  ])('%s is filled in', (template, values, address) => expect(fillTemplate(template, values)).toBe(address))
 })

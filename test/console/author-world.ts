@@ -1,0 +1,75 @@
+/** A server with the console of its author, and a tab of a real browser that found the link. */
+import { serveConsole } from 'vivarium/console'
+import { createServer } from 'vivarium/server'
+import { z } from 'zod'
+import type { RunningBrowser } from '../../scripts/browser/devtools.ts'
+import { openPage, type Page } from './page.ts'
+
+export interface AuthorWorld extends Page {
+  /** What the tool `order` was asked for, in order. */
+  readonly ordered: readonly string[]
+  close(): Promise<void>
+}
+
+export interface AuthorWorldOptions {
+  /** Names, texts and schemas that want to be more than text. */
+  readonly hostile?: boolean
+  /** How many tools there are beside the usual ones. */
+  readonly tools?: number
+}
+
+/** Opens everything. The page is signed in and shows the playground. */
+export async function openAuthorWorld(
+  browser: RunningBrowser,
+  { hostile = false, tools = 0 }: AuthorWorldOptions = {},
+): Promise<AuthorWorld> {
+  const ordered: string[] = []
+  const shop = createServer({ name: 'shop', version: '1.0.0' })
+  shop.tool(
+    'order',
+    {
+      description: 'Orders something',
+      annotations: { destructiveHint: true },
+      input: z.object({ item: z.string().describe('What to order'), loaves: z.number().int().min(1).optional() }),
+      output: z.object({ id: z.string(), loaves: z.number() }),
+    },
+    ({ item, loaves = 1 }) => {
+      ordered.push(item)
+      return { id: 'T-3', loaves }
+    },
+  )
+  shop.tool('count', { description: 'Tells each step', input: z.object({ to: z.number() }) }, ({ to }, ctx) => {
+    for (let step = 1; step <= to; step++) ctx.progress(step, { total: to })
+    return `counted to ${to}`
+  })
+  shop.tool('ask', { description: 'Asks its user' }, async (_, ctx) => {
+    const answer = await ctx.elicit({ message: 'Which size?', schema: z.object({ size: z.enum(['small', 'large']) }) })
+    return answer.action === 'accept' ? `it is ${answer.content.size}` : 'no size'
+  })
+  for (let each = 0; each < tools; each++) shop.tool(`many_${each}`, { description: 'One of many' }, () => 'x')
+  if (hostile) {
+    const evil = `<img src=x onerror="document.title='taken'">\u202egnp.exe`
+    shop.tool(
+      'odd',
+      {
+        title: evil,
+        description: evil,
+        input: z.object({ ['<script>document.title="taken"</script>']: z.string().describe(evil) }),
+      },
+      () => evil,
+    )
+  }
+  const { url } = await shop.listen()
+  const running = await serveConsole({ playground: { target: url, name: 'shop' }, port: 0, by: 'ann' })
+  const page = await openPage(browser, running)
+  await page.sees('Playground')
+  return {
+    ...page,
+    ordered,
+    async close() {
+      await page.tab.close()
+      await running.close()
+      await shop.close()
+    },
+  }
+}
