@@ -146,7 +146,11 @@ async function answerApi(parts: ListenerParts, exchange: Exchanged, path: string
 
 /** What a request was about, by the names in its path. */
 function aboutOf(key: string, { id, name, n }: Readonly<Record<string, string>>): Partial<ConsoleAction> {
-  const about = key.includes('approvals') ? { approval: id } : key.includes('servers') ? { server: name } : { item: id ?? name ?? n }
+  const about = key.includes('approvals')
+    ? { approval: id }
+    : key.includes('servers')
+      ? { server: name }
+      : { item: id ?? name ?? n }
   return Object.fromEntries(Object.entries(about).filter(([, value]) => value !== undefined))
 }
 

@@ -15,6 +15,7 @@ import { paged, pageOf, positionOf, slice } from './query.ts'
 import { nothing, type Route, type Table } from './route.ts'
 import { reducedApproval, shortened } from './sources/gateway-approvals.ts'
 import type { ConsoleSource } from './sources/source.ts'
+import { tapeRoutes } from './tapes/routes.ts'
 
 /** What the routes act on. */
 export interface RouteParts {
@@ -38,7 +39,7 @@ export function routesOf(parts: RouteParts): ReadonlyMap<string, Route> {
     ...(figures !== undefined && figureRoutes(figures)),
     ...(observed !== undefined && observedRoutes(observed)),
     ...(traffic !== undefined && frameRoutes(traffic)),
-    ...(playground !== undefined && { ...offerRoutes(playground), ...callRoutes(playground) }),
+    ...(playground !== undefined && { ...offerRoutes(playground), ...callRoutes(playground), ...tapeRoutes(playground.tapes) }),
   }
   return new Map(Object.entries(table))
 }

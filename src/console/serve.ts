@@ -183,7 +183,12 @@ function subjectOf(options: ConsoleOptions, { approvals, clock, failed }: Subjec
   const source = gatewaySource({ gateway: gateway as Gateway, observer, clock, failed })
   const gatewayApprovals = new GatewayApprovals(gateway as Gateway, clock)
   const detach = approvals.attach(gatewayApprovals)
-  return { source: { ...source, screens: screens ?? source.screens }, gatewayApprovals, start: () => {}, close: async () => detach() }
+  return {
+    source: { ...source, screens: screens ?? source.screens },
+    gatewayApprovals,
+    start: () => {},
+    close: async () => detach(),
+  }
 }
 
 function queueOf(given: ApprovalQueue | undefined, clock: Clock): SharedApprovals {
@@ -233,9 +238,7 @@ class Looking {
     })
     end.signal.addEventListener('abort', stop)
     // The first look publishes, too: what came between a page's own list and this one would be news to nobody.
-    void gatewayApprovals
-      ?.follow(clock, end.signal, last => this.#look(gatewayApprovals, last, feed).catch(failed))
-      .catch(failed)
+    void gatewayApprovals?.follow(clock, end.signal, last => this.#look(gatewayApprovals, last, feed).catch(failed)).catch(failed)
   }
 
   async #look(gatewayApprovals: GatewayApprovals, known: Map<string, Approval>, feed: Feed): Promise<void> {

@@ -70,7 +70,10 @@ export class FrameSender {
     const first = sentIn(text)
     if (first?.method === 'initialize') this.#opening = first.id
     if (this.#drops(first)) return
-    const sent = this.#connection.send(text, this.#connection.carrier === 'http' ? outgoingOf(first, this.#settled, headers) : idOf(first))
+    const sent = this.#connection.send(
+      text,
+      this.#connection.carrier === 'http' ? outgoingOf(first, this.#settled, headers) : idOf(first),
+    )
     if (sent === undefined) return
     sent.then(
       () => first?.method === 'notifications/initialized' && this.#listen(),

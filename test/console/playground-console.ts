@@ -16,19 +16,22 @@ const order = jsonSchema<{ item: string; token?: string }>({
   required: ['item'],
 })
 
+const loaves = jsonSchema<{ loaves: number }>({ type: 'object', properties: { loaves: { type: 'integer' } } })
+
 /** A shop: `order` answers at once, `wait` until its call is cancelled, `ask` after a form; a prompt, a resource and a template. */
-export function shop(): Server {
+export function shop(amount = 1): Server {
   const server = createServer({ name: 'shop', version: '1.0.0', log: 'silent' })
-  server.tool('order', { description: 'Orders', input: order, annotations: { destructiveHint: false } }, ({ item }) => `1 ${item}`)
+  server.tool(
+    'order',
+    { description: 'Orders', input: order, annotations: { destructiveHint: false } },
+    ({ item }) => `${amount} ${item}`,
+  )
   server.tool('large', {}, () => 'x'.repeat(300_000))
   server.tool('wait', {}, async (_, { signal }) => {
     await new Promise(resolve => signal.addEventListener('abort', resolve))
     return 'stopped'
   })
-  server.tool('ask', {}, async (_, { elicit }) => {
-    const answer = await elicit('How many?', jsonSchema({ type: 'object', properties: { loaves: { type: 'integer' } } }))
-    return JSON.stringify(answer)
-  })
+  server.tool('ask', {}, async (_, ctx) => JSON.stringify(await ctx.elicit({ message: 'How many?', schema: loaves })))
   server.prompt('greet', { arguments: { name: { required: true } } }, ({ name }) => `Hello ${name}`)
   server.resource('note://1', { name: 'note' }, () => 'a note')
   server.resource('page://{number}', { name: 'page' }, ({ number }) => `page ${number}`)

@@ -76,7 +76,7 @@ export interface RevisionRow {
   readonly why?: string
   /** The connection that is open at this revision. */
   readonly connection?: string
-  /** It is the one that client and server agree on by themselves. */
+  /** The one that client and server agree on when nobody chooses. */
   readonly preferred: boolean
 }
 
@@ -136,11 +136,15 @@ export interface CallRun {
   readonly ms?: number
   /** How long it took to open the connection, where it was opened for this call. */
   readonly openMs?: number
-  /** The last progress that the server told, and how often it did. */
+  /** The last progress notification of the server. */
   readonly progress?: {
+    /** How far it is. */
     readonly progress: number
+    /** How far it will be, where the server says so. */
     readonly total?: number
+    /** What the server says about it. */
     readonly message?: string
+    /** How many such notifications came. */
     readonly times: number
   }
   /** Done: the tool itself reports a failure. */
@@ -157,7 +161,12 @@ export interface CallRun {
   /** A result that is too long: its first 65,536 characters as JSON. */
   readonly beginning?: string
   /** The numbers of the first and last frame of this run, where frames are kept. */
-  readonly frames?: { readonly first: number; readonly last: number }
+  readonly frames?: {
+    /** The first frame. */
+    readonly first: number
+    /** The last frame. */
+    readonly last: number
+  }
   /** What the call cost, where the server says so. */
   readonly cost?: string
 }

@@ -6,9 +6,13 @@ export type ConformanceStatus = 'passed' | 'failed' | 'skipped' | 'error'
 
 /** The number of results by status. */
 export interface ConformanceSummary {
+  /** How many passed. */
   readonly passed: number
+  /** How many failed. */
   readonly failed: number
+  /** How many were skipped. */
   readonly skipped: number
+  /** How many could not be judged. */
   readonly error: number
 }
 
@@ -90,8 +94,11 @@ export interface ConformanceResult {
 
 /** `GET /conformance/results`: in the order in which they came. */
 export interface ConformanceQuery {
+  /** Results of this revision. */
   readonly revision?: string
+  /** Results of this carrier. */
   readonly carrier?: string
+  /** Results with this status. */
   readonly status?: ConformanceStatus
   /** Text in id, title or message. */
   readonly text?: string

@@ -93,7 +93,7 @@ export interface FrameQuery {
   readonly text?: string
 }
 
-/** What HTTP said beside a frame. Headers with secrets say `[redacted]`. */
+/** The HTTP head of a frame. Headers with secrets say `[redacted]`. */
 export interface HttpHead {
   /** Of a request. */
   readonly method?: string
@@ -109,13 +109,13 @@ export interface HttpHead {
 export interface FrameDetail {
   /** The frame as it is listed. */
   readonly row: FrameRow
-  /** The frame as text, without secrets. Absent for sessions that may not see payloads, and for rows that are no frame. */
+  /** The frame as text, without secrets. Absent for sessions that may not see payloads, and for rows without a frame. */
   readonly text?: string
   /** How many characters it had, where only its beginning was kept. */
   readonly cut?: number
   /** How many values were taken out. The frame can be repeated; the server then gets the text `[redacted]` in their place. */
   readonly redacted?: number
-  /** What HTTP said beside it. */
+  /** The HTTP head. */
   readonly head?: HttpHead
   /** The revision that the connection speaks. */
   readonly revision?: string

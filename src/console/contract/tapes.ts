@@ -54,10 +54,13 @@ export interface TapeReplayWish {
 
 /** A replay of a tape against the server of now. */
 export interface TapeReplay {
+  /** How far it is. */
   readonly state: 'running' | 'done' | 'failed'
   /** Who asked for it. */
   readonly by: string
+  /** When it began. */
   readonly startedAt: number
+  /** When it ended. */
   readonly endedAt?: number
   /** Frames that were sent. */
   readonly sent: number
@@ -104,8 +107,11 @@ export interface TapeServeWish {
 export interface TapeService {
   /** The address for clients. */
   readonly url: string
+  /** Its faults, as they were given. */
   readonly faults: readonly string[]
+  /** The seed of the faults. */
   readonly seed: number
+  /** When it began. */
   readonly since: number
   /** Who started it. */
   readonly by: string

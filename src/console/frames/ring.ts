@@ -34,7 +34,8 @@ export class FrameRing {
 
   /** Adds a frame; what is too long is cut after its followers have seen it. */
   add({ row, text, ...more }: NewFrame): StoredFrame {
-    const stored = text === undefined ? {} : text.length > mostOfFrame ? { text: text.slice(0, mostOfFrame), cut: text.length } : { text }
+    const stored =
+      text === undefined ? {} : text.length > mostOfFrame ? { text: text.slice(0, mostOfFrame), cut: text.length } : { text }
     const frame: StoredFrame = { ...more, ...stored, row: { n: ++this.#count, ...row } }
     this.#frames.push(frame)
     this.#chars += sizeOf(frame)
@@ -109,7 +110,8 @@ function matcherOf(query: FrameQuery, whole: boolean): (frame: StoredFrame) => b
   return ({ row, text, call: own }) => {
     if (server !== undefined && row.server !== server) return false
     if (connection !== undefined && row.connection !== connection) return false
-    if (begins !== undefined ? row.method?.startsWith(begins) !== true : method !== undefined && row.method !== method) return false
+    if (begins !== undefined ? row.method?.startsWith(begins) !== true : method !== undefined && row.method !== method)
+      return false
     if (id !== undefined && String(row.id) !== id) return false
     if (way !== undefined && row.way !== way) return false
     if (kind !== undefined && row.kind !== kind) return false

@@ -103,8 +103,7 @@ export class Traffic {
   /** Sends a frame again, as it was or as it was edited. */
   again(n: number, { text, connection }: FrameAgain): FrameSent {
     const frame = this.ring.get(n)
-    if (frame === undefined)
-      throw new ConsoleFailure('NOT_FOUND', `Frame ${n} is not stored any more.`, 'Choose a newer one.')
+    if (frame === undefined) throw new ConsoleFailure('NOT_FOUND', `Frame ${n} is not stored any more.`, 'Choose a newer one.')
     const refused = this.#notAgain(frame, text !== undefined)
     if (refused !== undefined) throw new ConsoleFailure('INVALID_INPUT', refused, 'Choose another frame.', { member: 'n' })
     const chosen = this.#openFor(frame, connection)
@@ -112,7 +111,7 @@ export class Traffic {
   }
 
   #notAgain({ row, text, cut }: StoredFrame, edited = false): string | undefined {
-    if (text === undefined) return 'It is no frame.'
+    if (text === undefined) return 'This row has no frame.'
     if (row.way === 'in') return 'It came from the server.'
     return cut !== undefined && !edited ? 'It is so long that only its beginning is stored.' : undefined
   }

@@ -86,7 +86,10 @@ export class Calls {
     const stored: StoredCall = { call, runs, end: new AbortController(), state: 'running' }
     this.#calls.set(call.id, stored)
     this.#trim()
-    note(by, `called ${asked.kind} ${asked.name} of ${server.name} at ${runs.map(run => run.revision || 'its revision').join(', ')}`)
+    note(
+      by,
+      `called ${asked.kind} ${asked.name} of ${server.name} at ${runs.map(run => run.revision || 'its revision').join(', ')}`,
+    )
     void Promise.all(runs.map((run, at) => this.#run(stored, run, server, revisions[at], asked, wish))).then(() => {
       if (stored.state === 'running') stored.state = 'done'
       this.#tell(stored, true)
@@ -221,7 +224,8 @@ export class Calls {
       const { code, suggestion, details } = error
       return { code, message, ...(suggestion !== undefined && { fix: suggestion }), ...dataIn(redaction.value(details)) }
     }
-    if (error instanceof McpError) return { code: String(error.code ?? error.kind), message, ...dataIn(redaction.value(error.data)) }
+    if (error instanceof McpError)
+      return { code: String(error.code ?? error.kind), message, ...dataIn(redaction.value(error.data)) }
     if (error instanceof ConnectionError) return { code: error.kind, message }
     if (error instanceof ConsoleFailure) return { code: error.problem.code, message, fix: error.problem.fix }
     return { code: error instanceof Error ? error.name : 'Error', message }
@@ -239,7 +243,12 @@ export class Calls {
 
   #withFrames({ call }: StoredCall, { text: _, ...run }: Run): CallRun {
     if (run.connection === undefined) return run
-    const rows = this.#parts.traffic.ring.find({ call: call.id, connection: run.connection }, false, Number.POSITIVE_INFINITY, 1_000)
+    const rows = this.#parts.traffic.ring.find(
+      { call: call.id, connection: run.connection },
+      false,
+      Number.POSITIVE_INFINITY,
+      1_000,
+    )
     const [last, first] = [rows[0]?.n, rows.at(-1)?.n]
     return last === undefined || first === undefined ? run : { ...run, frames: { first, last } }
   }
@@ -308,7 +317,9 @@ function dataIn(data: unknown): Pick<CallProblem, 'data'> {
 }
 
 function textsIn(args: Readonly<Record<string, unknown>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]))
+  return Object.fromEntries(
+    Object.entries(args).map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
+  )
 }
 
 function askedOf({ tool, uri, template, prompt, arguments: args = {} }: CallWish): Asked {

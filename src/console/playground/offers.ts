@@ -61,7 +61,9 @@ export class Offers {
     const all = found.map(({ offer }) => offer)
     if (text === undefined) return all
     const wanted = text.toLowerCase()
-    return all.filter(({ name, title = '', description = '' }) => `${name} ${title} ${description}`.toLowerCase().includes(wanted))
+    return all.filter(({ name, title = '', description = '' }) =>
+      `${name} ${title} ${description}`.toLowerCase().includes(wanted),
+    )
   }
 
   /** One of them, whole. */

@@ -8,10 +8,12 @@ import type { ApprovalQueue } from '../approvals.ts'
 import type { Call, CompleteWish, Completions } from '../contract/calls.ts'
 import type { LogLevel } from '../contract/log.ts'
 import type { ServerRow } from '../contract/servers.ts'
+import type { TapeRow } from '../contract/tapes.ts'
 import { ConsoleFailure } from '../failure.ts'
 import { FrameRedaction } from '../frames/redaction.ts'
 import { Traffic } from '../frames/traffic.ts'
 import { LogRing } from '../log-ring.ts'
+import { Tapes } from '../tapes/tapes.ts'
 import { Calls } from './calls.ts'
 import { type OfferList, Offers } from './offers.ts'
 import { questionHandlers } from './questions.ts'
@@ -27,8 +29,10 @@ export interface PlaygroundOptions {
   readonly label?: string
   /** The target as it is typed on a command line, for commands to copy. Default: the label. */
   readonly again?: string
-  /** Headers, credentials, time limits and the like for its connections. Default: none. */
+  /** Headers, credentials, time limits and other options of its connections. Default: none. */
   readonly connect?: ConnectOptions
+  /** The folder of tapes, which is made when one is recorded. Default: `tapes` in the working directory. */
+  readonly tapes?: string
   /** Shows fields of frames that look secret, too. Headers with secrets are never shown. Default: false. */
   readonly reveal?: boolean
 }
@@ -37,6 +41,7 @@ export interface PlaygroundOptions {
 interface PlaygroundNews {
   server(row: ServerRow): void
   call(call: Call): void
+  tape(row: TapeRow): void
 }
 
 const lists: readonly OfferList[] = ['tools', 'resources', 'prompts']
@@ -55,17 +60,24 @@ export class Playground {
   readonly calls: Calls
   readonly server: PlaygroundServer
   readonly offers: Offers
+  readonly tapes: Tapes
+  /** The target as it was given. */
+  readonly target: PlaygroundTarget
+  /** Headers of everything that goes to the target over HTTP. */
+  readonly headers: Readonly<Record<string, string>>
   readonly #followers = new Set<PlaygroundNews>()
   readonly #end = new AbortController()
 
   constructor(options: PlaygroundOptions, queue: ApprovalQueue, clock: Clock = realClock) {
     const { target, connect = {}, reveal = false } = options
     this.clock = clock
+    this.target = target
+    this.headers = connect.headers ?? {}
     this.name = options.name ?? shortName(target)
     this.label = options.label ?? this.name
     this.again = options.again ?? this.label
     const redaction = new FrameRedaction(reveal)
-    redaction.learn(secretValues(connect.headers ?? {}))
+    redaction.learn(secretValues(this.headers))
     this.traffic = new Traffic(clock, redaction)
     this.log = new LogRing(clock)
     this.server = new PlaygroundServer({
@@ -91,6 +103,9 @@ export class Playground {
       },
       note: (by, text) => this.log.add('info', 'console', `${by} ${text}`, this.name),
     })
+    this.tapes = new Tapes(this, options.tapes ?? 'tapes', row => {
+      for (const { tape } of this.#followers) tape(row)
+    })
   }
 
   /** Connects, and counts what is offered. What goes wrong is told by the row of the server. */
@@ -112,8 +127,12 @@ export class Playground {
     const server = this.serverNamed(wish.server)
     const ref = prompt !== undefined ? { prompt } : template !== undefined ? { template } : undefined
     if (ref === undefined)
-      throw new ConsoleFailure('INVALID_INPUT', 'Neither prompt nor template is given.', 'Give one of them.', { member: 'prompt' })
-    const texts = Object.fromEntries(Object.entries(context).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+      throw new ConsoleFailure('INVALID_INPUT', 'Neither prompt nor template is given.', 'Give one of them.', {
+        member: 'prompt',
+      })
+    const texts = Object.fromEntries(
+      Object.entries(context).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+    )
     const found = await server.use(server.revisionOf(wish.revision), ({ client }) =>
       client.complete(ref, { name: argument, value }, { arguments: texts }),
     )
@@ -130,7 +149,7 @@ export class Playground {
   async close(): Promise<void> {
     this.#end.abort()
     this.calls.close()
-    await this.server.close()
+    await Promise.all([this.tapes.close(), this.server.close()])
   }
 
   /** Reads a list again when the server says that it has changed. */

@@ -33,7 +33,9 @@ export function offerRoutes(playground: Playground): Table {
         playground.serverNamed(names['name'])
         for (const name of ['kind', 'item'])
           if (query[name] === undefined)
-            throw new ConsoleFailure('INVALID_INPUT', `The parameter ${name} is missing.`, 'Give kind and item.', { member: name })
+            throw new ConsoleFailure('INVALID_INPUT', `The parameter ${name} is missing.`, 'Give kind and item.', {
+              member: name,
+            })
         return asked(playground, () => playground.offers.detail(query as unknown as OfferItemQuery))
       },
     },
@@ -122,8 +124,14 @@ async function asked<T>({ traffic }: Playground, work: () => Promise<T>): Promis
   } catch (error) {
     if (error instanceof ConsoleFailure) throw error
     const said = traffic.redaction.text(error instanceof Error ? error.message : String(error)).slice(0, 1_000)
-    throw new ConsoleFailure('UNAVAILABLE', `The server cannot be asked: ${said}`, 'See Traffic and Logs, then try again.', undefined, {
-      cause: error,
-    })
+    throw new ConsoleFailure(
+      'UNAVAILABLE',
+      `The server cannot be asked: ${said}`,
+      'See Traffic and Logs, then try again.',
+      undefined,
+      {
+        cause: error,
+      },
+    )
   }
 }

@@ -12,7 +12,14 @@ const mostItems = 2_000
 export function playgroundSource(playground: Playground, screens: readonly Screen[]): ConsoleSource {
   const { name, label, again, log, traffic, server } = playground
   return {
-    ...{ kind: 'playground', name: label, screens, traffic, playground, target: { label, again } },
+    ...{
+      kind: 'playground',
+      name: label,
+      screens,
+      traffic,
+      playground,
+      target: { label, again, folder: playground.tapes.folder },
+    },
     servers: () => [server.row],
     server: wanted => (wanted === name ? detailOf(playground) : undefined),
     retry: () => server.retry(),
@@ -33,7 +40,11 @@ function publish(playground: Playground, feed: Feed, signal: AbortSignal): void 
   publishFrames(traffic, feed, clock, signal)
   const stops = [
     log.follow(line => feed.publish('log', line)),
-    playground.follow({ server: row => feed.publish('server', row), call: call => feed.publish('call', call) }),
+    playground.follow({
+      server: row => feed.publish('server', row),
+      call: call => feed.publish('call', call),
+      tape: row => feed.publish('tape', row),
+    }),
   ]
   signal.addEventListener('abort', () => {
     for (const stop of stops) stop()
