@@ -1,8 +1,10 @@
 /** A server with the console of its author, and a tab of a real browser that found the link. */
 import { serveConsole } from 'vivarium/console'
 import { createServer } from 'vivarium/server'
+import { memoryPair } from 'vivarium/testing'
 import { z } from 'zod'
 import type { RunningBrowser } from '../../scripts/browser/devtools.ts'
+import type { Connection } from '../../src/jsonrpc/connection.ts'
 import { openPage, type Page } from './page.ts'
 
 export interface AuthorWorld extends Page {
@@ -38,8 +40,10 @@ export async function openAuthorWorld(
       return { id: 'T-3', loaves }
     },
   )
-  shop.tool('count', { description: 'Tells each step', input: z.object({ to: z.number() }) }, ({ to }, ctx) => {
-    for (let step = 1; step <= to; step++) ctx.progress(step, { total: to })
+  shop.tool('count', { description: 'Tells each step', input: z.object({ to: z.number() }) }, async ({ to }) => {
+    // Not as progress, of which a server tells only the last of many.
+    const told = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'a step' } })
+    for (let step = 1; step <= to; step++) await lastOpened?.send(told)
     return `counted to ${to}`
   })
   shop.tool('ask', { description: 'Asks its user' }, async (_, ctx) => {
@@ -59,8 +63,14 @@ export async function openAuthorWorld(
       () => evil,
     )
   }
-  const { url } = await shop.listen()
-  const running = await serveConsole({ playground: { target: url, name: 'shop' }, port: 0, by: 'ann' })
+  let lastOpened: Connection | undefined
+  const target = () => {
+    const [near, far] = memoryPair()
+    shop.acceptor.accept(far)
+    lastOpened = far
+    return near
+  }
+  const running = await serveConsole({ playground: { target, name: 'shop' }, port: 0, by: 'ann' })
   const page = await openPage(browser, running)
   await page.sees('Playground')
   return {
