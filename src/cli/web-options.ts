@@ -14,6 +14,8 @@ export interface WebOptions {
   readonly port?: number
   /** False: leave the browser alone. */
   readonly open?: boolean
+  /** The folder of tapes that the console records. */
+  readonly tapes?: string
 }
 
 /** Declares `--web` and what goes with it. */
@@ -23,13 +25,14 @@ export function webOptions(command: CommandLike, about: string): CommandLike {
     .option('--port <number>', 'With --web: serve the console at this port of 127.0.0.1 (default: 7425, or a free one)', {
       parse: portOf,
     })
+    .option('--tapes <folder>', 'With --web: keep recordings in this folder (default: tapes)')
     .option('--no-open', 'With --web: do not open the browser')
 }
 
 /** A target as the playground of a console takes it. What its program says on standard error is shown there. */
 export function playgroundOf(
   resolved: Resolved,
-  options: ConnectingOptions & { readonly reveal?: boolean },
+  options: ConnectingOptions & Pick<WebOptions, 'tapes'> & { readonly reveal?: boolean },
   io: Io,
 ): PlaygroundOptions {
   const { target, label, again } = resolved
@@ -38,5 +41,6 @@ export function playgroundOf(
     ...{ target: targetFor(resolved, options, io), label, again },
     connect: { ...(isFetched(target) && { timeout: fetchMs }), probeTimeout: probeMs(target), ...connecting },
     ...(options.reveal === true && { reveal: true }),
+    ...(options.tapes !== undefined && { tapes: options.tapes }),
   }
 }

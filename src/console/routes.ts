@@ -1,5 +1,6 @@
 /** The API as one table: method and path, the role, what is taken, and the function. The compiler holds it against the contract. */
 import type { SharedApprovals } from './approvals.ts'
+import { conformanceRoutes } from './conformance/routes.ts'
 import type { Approval, ApprovalAnswer, ApprovalDetail, LikeApprovals } from './contract/approvals.ts'
 import type { AuditEntry, AuditQuery } from './contract/audit.ts'
 import type { LogQuery } from './contract/log.ts'
@@ -40,6 +41,7 @@ export function routesOf(parts: RouteParts): ReadonlyMap<string, Route> {
     ...(observed !== undefined && observedRoutes(observed)),
     ...(traffic !== undefined && frameRoutes(traffic)),
     ...(playground !== undefined && { ...offerRoutes(playground), ...callRoutes(playground), ...tapeRoutes(playground.tapes) }),
+    ...(playground?.conformance !== undefined && conformanceRoutes(playground.conformance)),
   }
   return new Map(Object.entries(table))
 }

@@ -25,7 +25,7 @@ import type { ConsoleSource } from './sources/source.ts'
 /** The port of the page, where it is free. */
 export const consolePort = 7425
 
-const playgroundScreens: readonly Screen[] = ['playground', 'traffic', 'approvals', 'logs']
+const playgroundScreens: readonly Screen[] = ['playground', 'traffic', 'conformance', 'approvals', 'logs']
 
 /** The options of `serveConsole`. */
 export interface ConsoleOptions {
@@ -175,7 +175,7 @@ function subjectOf(options: ConsoleOptions, { approvals, clock, failed }: Subjec
     const playground = new Playground(wanted, approvals, clock)
     return {
       source: playgroundSource(playground, screens ?? playgroundScreens),
-      start: () => void playground.start().catch(failed),
+      start: () => void playground.start(options.by ?? userName()).catch(failed),
       close: () => playground.close(),
     }
   }

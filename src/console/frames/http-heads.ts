@@ -37,22 +37,29 @@ export interface BareExchange {
 
 interface FetchParts {
   readonly redaction: FrameRedaction
+  /** Credentials that went with a frame. */
+  credentials(authorization: string): void
   /** An exchange, or its answer, that carries no frame. Gives its number, by which the answer names its request. */
   bare(exchange: BareExchange, of?: number): number
 }
 
 /** `fetch` that tells of the heads that pass. */
-export function observedFetch({ redaction, bare }: FetchParts, inner: typeof fetch = fetch): typeof fetch {
+export function observedFetch({ redaction, bare, credentials }: FetchParts, inner: typeof fetch = fetch): typeof fetch {
   return async (input, init) => {
     const { method = 'GET', body } = init ?? {}
     const url = new URL(input instanceof Request ? input.url : input)
-    const headers = redaction.headers(new Headers(init?.headers))
+    const given = new Headers(init?.headers)
+    const headers = redaction.headers(given)
     const head: HttpHead = { method, path: redaction.text(url.pathname + url.search), headers }
     const sent = passing.getStore()?.sent
     const carried = sent !== undefined && sent.text === body ? sent : undefined
     const began = performance.now()
     const n = carried === undefined ? bare({ head }) : carried.stored.row.n
-    if (carried !== undefined) carried.stored.head = head
+    if (carried !== undefined) {
+      carried.stored.head = head
+      const authorization = given.get('authorization')
+      if (authorization !== null) credentials(authorization)
+    }
     try {
       const response = await inner(input, init)
       const answer: HttpHead = { status: response.status, headers: redaction.headers(response.headers) }

@@ -29,6 +29,7 @@ export class Traffic {
   readonly #clock: Clock
   #connections: ObservedConnection[] = []
   #count = 0
+  #authorization: string | undefined
   readonly #followers = new Set<(connection: ConnectionRow) => void>()
 
   constructor(clock: Clock = realClock, redaction = new FrameRedaction()) {
@@ -58,13 +59,18 @@ export class Traffic {
           last = this.#connection(connection, server)
           return last.connection
         },
-        fetch: observedFetch({ redaction, bare }),
+        fetch: observedFetch({ redaction, bare, credentials: authorization => (this.#authorization = authorization) }),
       },
       get last() {
         return last
       },
       settle: revision => last?.settle(revision),
     }
+  }
+
+  /** The credentials that went with the last frame over HTTP, as a header. */
+  get credentials(): { readonly authorization?: string } {
+    return this.#authorization === undefined ? {} : { authorization: this.#authorization }
   }
 
   /** Does work whose frames belong to a call. */

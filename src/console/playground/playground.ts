@@ -1,11 +1,14 @@
 /** A playground: servers that were named where it was started, calls to them, and all that passes. */
 import { basename } from 'node:path'
 import type { ConnectOptions } from '../../client/index.ts'
+import type { JudgeTarget } from '../../conformance/index.ts'
 import { type Clock, realClock } from '../../core/clock.ts'
 import { secretValues } from '../../core/redact.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { ApprovalQueue } from '../approvals.ts'
+import { ConformanceRun } from '../conformance/conformance-run.ts'
 import type { Call, CompleteWish, Completions } from '../contract/calls.ts'
+import type { Conformance, ConformanceResult, ConformanceWish } from '../contract/conformance.ts'
 import type { LogLevel } from '../contract/log.ts'
 import type { ServerRow } from '../contract/servers.ts'
 import type { TapeRow } from '../contract/tapes.ts'
@@ -31,6 +34,13 @@ export interface PlaygroundOptions {
   readonly again?: string
   /** Headers, credentials, time limits and other options of its connections. Default: none. */
   readonly connect?: ConnectOptions
+  /**
+   * Where conformance judges the server. Default: the target, or, where that is a connection or a function, nothing: then there is no
+   * conformance.
+   */
+  readonly judge?: JudgeTarget
+  /** Starts a run of conformance at once, as if somebody had asked for it. Default: nobody does. */
+  readonly run?: ConformanceWish
   /** The folder of tapes, which is made when one is recorded. Default: `tapes` in the working directory. */
   readonly tapes?: string
   /** Shows fields of frames that look secret, too. Headers with secrets are never shown. Default: false. */
@@ -42,6 +52,8 @@ interface PlaygroundNews {
   server(row: ServerRow): void
   call(call: Call): void
   tape(row: TapeRow): void
+  conformance(conformance: Conformance): void
+  result(result: ConformanceResult): void
 }
 
 const lists: readonly OfferList[] = ['tools', 'resources', 'prompts']
@@ -61,17 +73,21 @@ export class Playground {
   readonly server: PlaygroundServer
   readonly offers: Offers
   readonly tapes: Tapes
+  /** Absent where the server can only be called. */
+  readonly conformance: ConformanceRun | undefined
   /** The target as it was given. */
   readonly target: PlaygroundTarget
   /** Headers of everything that goes to the target over HTTP. */
   readonly headers: Readonly<Record<string, string>>
   readonly #followers = new Set<PlaygroundNews>()
   readonly #end = new AbortController()
+  readonly #wish: ConformanceWish | undefined
 
   constructor(options: PlaygroundOptions, queue: ApprovalQueue, clock: Clock = realClock) {
     const { target, connect = {}, reveal = false } = options
     this.clock = clock
     this.target = target
+    this.#wish = options.run
     this.headers = connect.headers ?? {}
     this.name = options.name ?? shortName(target)
     this.label = options.label ?? this.name
@@ -106,11 +122,13 @@ export class Playground {
     this.tapes = new Tapes(this, options.tapes ?? 'tapes', row => {
       for (const { tape } of this.#followers) tape(row)
     })
+    this.conformance = this.#conformance(options.judge ?? judged(target))
   }
 
-  /** Connects, and counts what is offered. What goes wrong is told by the row of the server. */
-  async start(): Promise<void> {
+  /** Connects, counts what is offered, and perhaps starts a run of conformance. What goes wrong is told by the row of the server. */
+  async start(by: string): Promise<void> {
     await this.server.start()
+    if (this.#wish !== undefined && !this.#end.signal.aborted) this.conformance?.start(this.#wish, by)
     if (this.server.row.status !== 'up') return
     await this.offers.count()
     for (const list of lists) void this.#follow(list).catch(() => undefined)
@@ -149,7 +167,7 @@ export class Playground {
   async close(): Promise<void> {
     this.#end.abort()
     this.calls.close()
-    await Promise.all([this.tapes.close(), this.server.close()])
+    await Promise.all([this.tapes.close(), this.conformance?.close(), this.server.close()])
   }
 
   /** Reads a list again when the server says that it has changed. */
@@ -161,6 +179,25 @@ export class Playground {
         this.offers.forget(list)
         await this.offers.count()
       }
+    })
+  }
+
+  #conformance(target: JudgeTarget | undefined): ConformanceRun | undefined {
+    const { clock, traffic, again, name: server, headers } = this
+    if (target === undefined) return undefined
+    return new ConformanceRun({
+      ...{ server, target, clock, redaction: traffic.redaction },
+      // Options stand before the `--` of a program.
+      command: flags =>
+        ['vivarium test', ...(again.startsWith('-- ') ? [flags, again] : [again, flags])].filter(Boolean).join(' '),
+      // Whoever signed in to be called is judged with the same credentials.
+      headers: () => ({ ...headers, ...traffic.credentials }),
+      changed: now => {
+        for (const { conformance } of this.#followers) conformance(now)
+      },
+      result: row => {
+        for (const { result } of this.#followers) result(row)
+      },
     })
   }
 
@@ -181,6 +218,14 @@ export class Playground {
       },
     }
   }
+}
+
+/** The target as the kit takes it: without a function that hears standard error, which it does not read. */
+function judged(target: PlaygroundTarget): JudgeTarget | undefined {
+  if (typeof target === 'string' || target instanceof URL) return target
+  if (typeof target !== 'object' || !('command' in target)) return undefined
+  const { stderr: _, ...subject } = target
+  return subject
 }
 
 /** The host of an address, the file or program of a command. */

@@ -47,6 +47,9 @@ export function offerRoutes(playground: Playground): Table {
     'POST /complete': {
       ...nothing,
       role: 'operator',
+      writes: true,
+      // It happens while somebody types.
+      notesItself: true,
       body: {
         ...{ 'server?': 'text', 'prompt?': 'text', 'template?': 'long', argument: 'text', value: 'long' },
         ...{ 'context?': 'record', 'revision?': 'text' },

@@ -10,12 +10,13 @@ const mostItems = 2_000
 
 /** Makes a source of a playground. `screens`: the first one is opened. */
 export function playgroundSource(playground: Playground, screens: readonly Screen[]): ConsoleSource {
+  const offered = playground.conformance === undefined ? screens.filter(each => each !== 'conformance') : screens
   const { name, label, again, log, traffic, server } = playground
   return {
     ...{
       kind: 'playground',
       name: label,
-      screens,
+      screens: offered,
       traffic,
       playground,
       target: { label, again, folder: playground.tapes.folder },
@@ -44,6 +45,8 @@ function publish(playground: Playground, feed: Feed, signal: AbortSignal): void 
       server: row => feed.publish('server', row),
       call: call => feed.publish('call', call),
       tape: row => feed.publish('tape', row),
+      conformance: now => feed.publish('conformance', now),
+      result: row => feed.publish('result', row),
     }),
   ]
   signal.addEventListener('abort', () => {
