@@ -21,6 +21,7 @@ import { gatewaySource } from './sources/gateway.ts'
 import { GatewayApprovals, reducedApproval, shortened } from './sources/gateway-approvals.ts'
 import { playgroundSource } from './sources/playground.ts'
 import type { ConsoleSource } from './sources/source.ts'
+import { type TapeOptions, tapeSource } from './sources/tape.ts'
 
 /** The port of the page, where it is free. */
 export const consolePort = 7425
@@ -29,10 +30,12 @@ const playgroundScreens: readonly Screen[] = ['playground', 'traffic', 'conforma
 
 /** The options of `serveConsole`. */
 export interface ConsoleOptions {
-  /** The gateway to show. Give exactly one of `gateway` and `playground`. */
+  /** The gateway to show. Give exactly one of `gateway`, `playground` and `tape`. */
   readonly gateway?: Gateway
   /** A server to call, watch and judge: the console connects to it, and ends these connections with itself. */
   readonly playground?: PlaygroundOptions
+  /** A tape whose frames are shown. */
+  readonly tape?: TapeOptions
   /** What was observed of it since its start; without it there is neither traffic nor log. */
   readonly observer?: GatewayObserver
   /** A queue whose approvals are shown and answered together with those of the gateway. */
@@ -168,9 +171,10 @@ interface SubjectParts {
 
 /** What the console shows. */
 function subjectOf(options: ConsoleOptions, { approvals, clock, failed }: SubjectParts): Subject {
-  const { gateway, playground: wanted, screens } = options
-  if ((gateway === undefined) === (wanted === undefined))
-    throw new TypeError('serveConsole needs exactly one of the options gateway and playground')
+  const { gateway, playground: wanted, tape, screens } = options
+  if ([gateway, wanted, tape].filter(each => each !== undefined).length !== 1)
+    throw new TypeError('serveConsole needs exactly one of the options gateway, playground and tape')
+  if (tape !== undefined) return { source: tapeSource(tape, clock), start: () => {}, close: async () => {} }
   if (wanted !== undefined) {
     const playground = new Playground(wanted, approvals, clock)
     return {

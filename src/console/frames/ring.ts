@@ -30,7 +30,12 @@ export class FrameRing {
   #frames: StoredFrame[] = []
   #chars = 0
   #count = 0
+  readonly #most: number
   readonly #followers = new Set<(frame: StoredFrame, whole: string | undefined) => void>()
+
+  constructor(most = mostFrames) {
+    this.#most = most
+  }
 
   /** Adds a frame; what is too long is cut after its followers have seen it. */
   add({ row, text, ...more }: NewFrame): StoredFrame {
@@ -40,7 +45,7 @@ export class FrameRing {
     this.#frames.push(frame)
     this.#chars += sizeOf(frame)
     // In bulk, because shifting one by one costs as much as the ring is long.
-    if (this.#frames.length > mostFrames * 1.1 || this.#chars > mostChars) this.#trim()
+    if (this.#frames.length > this.#most * 1.1 || this.#chars > mostChars) this.#trim()
     for (const follower of this.#followers) follower(frame, text)
     return frame
   }
@@ -74,7 +79,7 @@ export class FrameRing {
   }
 
   #trim(): void {
-    let from = Math.max(0, this.#frames.length - mostFrames)
+    let from = Math.max(0, this.#frames.length - this.#most)
     let chars = this.#frames.slice(from).reduce((sum, frame) => sum + sizeOf(frame), 0)
     while (chars > mostChars * 0.9) chars -= sizeOf(this.#frames[from++] as StoredFrame)
     this.#frames = this.#frames.slice(from)

@@ -5,6 +5,9 @@ import { type MemberKind, paged, pageOf, positionOf, slice } from '../query.ts'
 import { nothing, type Table } from '../route.ts'
 import type { Traffic } from './traffic.ts'
 
+/** Frames that can be listed; without `again` none can be sent. */
+export type ShownFrames = Pick<Traffic, 'ring' | 'detail' | 'connections'> & Partial<Pick<Traffic, 'again'>>
+
 const ways: readonly FrameWay[] = ['out', 'in']
 const kinds: readonly FrameKind[] = [
   ...(['request', 'result', 'error', 'notification', 'batch', 'invalid', 'http', 'open', 'closed'] as const),
@@ -17,7 +20,7 @@ const filters: Readonly<Record<keyof FrameQuery, MemberKind>> = {
 }
 
 /** Makes the routes of traffic. */
-export function frameRoutes(traffic: Traffic): Table {
+export function frameRoutes(traffic: ShownFrames): Table {
   return {
     'GET /frames': {
       ...nothing,
@@ -43,6 +46,18 @@ export function frameRoutes(traffic: Traffic): Table {
         return found
       },
     },
+    ...(traffic.again !== undefined && againRoute(traffic as Traffic)),
+    'GET /connections': {
+      ...nothing,
+      role: 'viewer',
+      query: paged,
+      answer: ({ query }) => slice(traffic.connections(), pageOf(query)),
+    },
+  }
+}
+
+function againRoute(traffic: Traffic): Table {
+  return {
     'POST /frames/:n/again': {
       ...nothing,
       role: 'operator',
@@ -50,12 +65,6 @@ export function frameRoutes(traffic: Traffic): Table {
       writes: true,
       body: { 'text?': 'long', 'connection?': 'text' },
       answer: ({ names, body }) => traffic.again(numberIn(names), body as FrameAgain),
-    },
-    'GET /connections': {
-      ...nothing,
-      role: 'viewer',
-      query: paged,
-      answer: ({ query }) => slice(traffic.connections(), pageOf(query)),
     },
   }
 }

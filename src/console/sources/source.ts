@@ -7,7 +7,7 @@ import type { ServerDetail, ServerRow } from '../contract/servers.ts'
 import type { ConsoleKind, ConsoleTarget, Screen } from '../contract/session.ts'
 import type { Budget, Client, TrafficQuery, TrafficWindow } from '../contract/traffic.ts'
 import type { Feed } from '../feed.ts'
-import type { Traffic } from '../frames/traffic.ts'
+import type { ShownFrames } from '../frames/routes.ts'
 import type { Playground } from '../playground/playground.ts'
 
 /** Something that somebody did at the console, for the audit log of the process. */
@@ -62,7 +62,7 @@ export interface ConsoleSource {
       }
     | undefined
   /** The frames that passed. */
-  readonly traffic?: Traffic
+  readonly traffic?: ShownFrames
   /** Calls, and what is offered to them. */
   readonly playground?: Playground
   /** Publishes news until the signal is aborted. Called when somebody begins to look. */

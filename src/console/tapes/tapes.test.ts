@@ -2,10 +2,13 @@
 import { mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { signedIn } from '../../../test/console/gateway-console.ts'
 import { playgroundWorld, shop } from '../../../test/console/playground-console.ts'
 import { connect } from '../../client/index.ts'
 import { openTape } from '../../recording/mock-server.ts'
+import type { FrameRow } from '../contract/frames.ts'
+import { serveConsole } from '../serve.ts'
 
 function folder(): string {
   return mkdtempSync(join(tmpdir(), 'vivarium-tapes-'))
@@ -100,5 +103,28 @@ describe('tapes', () => {
     for (const name of ['link.tape', '..%2Fother.txt', 'other.txt'])
       expect((await me.get(`/tapes/${name}`)).status, name).toBe(404)
     expect((await me.post('/tapes/broken.tape/replay')).status).toBe(400)
+  })
+})
+
+describe('a tape without a server', () => {
+  it('is shown like traffic, and nothing can be called or sent', async () => {
+    const tapes = folder()
+    const me = await (await playgroundWorld({ tapes })).page()
+    await me.called({ tool: 'order', arguments: { item: 'bread' }, revisions: ['2025-06-18'] })
+    await me.post('/tapes', { name: 'then', past: true, stop: true })
+    const file = join(tapes, 'then.tape')
+    const running = await serveConsole({ tape: { tape: await openTape(file), name: file }, port: 0 })
+    onTestFinished(() => running.close())
+    const reader = await signedIn(running, running.link)
+    expect((await reader.get('/self')).body).toMatchObject({ kind: 'tape', screens: ['traffic', 'logs'], name: file })
+    const { items } = (await reader.get('/frames?method=tools/call')).body as { items: FrameRow[] }
+    expect(items).toMatchObject([
+      { kind: 'result', about: '1 bread', of: items[1]?.n, server: 'then' },
+      { kind: 'request', status: 'ok', answer: items[0]?.n },
+    ])
+    expect((await reader.get(`/frames/${items[1]?.n}`)).body).toMatchObject({ text: expect.stringContaining('bread'), notAgain: expect.any(String) })
+    expect((await reader.post(`/frames/${items[1]?.n}/again`)).status).toBe(404)
+    expect((await reader.post('/calls', { tool: 'order' })).status).toBe(404)
+    await expect(serveConsole({})).rejects.toThrow('exactly one of the options')
   })
 })
