@@ -25,6 +25,7 @@ describe.skipIf(found === undefined)(`the console of a server's author in a brow
 
   /** Goes on with Tab until the focus is where `expression` says; `element` is what has the focus. */
   const reach = async (expression: string) => {
+    await becomes(`[...document.querySelectorAll('body *')].some(element => ${expression})`, true)
     for (let presses = 0; presses < 60; presses++) {
       if ((await value(`(element => ${expression})(document.activeElement)`)) === true) return
       await keys('Tab')
@@ -186,6 +187,42 @@ describe.skipIf(found === undefined)(`the console of a server's author in a brow
     expectQuiet(world)
   })
 
+  it('a tape is saved and replayed, and what the server answers otherwise is shown', async () => {
+    world = await openAuthorWorld(browser)
+    await world.go('/playground?kind=tool&item=tell')
+    await named('Run')
+    await keys('Enter')
+    await world.sees('told 1 times')
+    await keys('g', 't')
+    await world.sees('tools/call')
+    await named('Tapes')
+    await keys('Enter')
+    await named('Save only what has passed')
+    await keys('Enter')
+    await reach(`element.tagName === 'BUTTON' && element.textContent.includes('.tape')`)
+    await keys('Enter')
+    await named('Replay against the server of now')
+    await keys('Enter')
+    await world.sees(/\d+ differences? after/)
+    await world.sees('told 2 times')
+    expectQuiet(world)
+  })
+
+  it('a conformance failure shows its statement and frames', async () => {
+    world = await openAuthorWorld(browser, { broken: true })
+    await keys('g', 'f')
+    await world.sees('Only scenarios with')
+    await reach(`element.placeholder?.startsWith('tools') === true`)
+    await world.tab.type('base/tools')
+    await named('Start')
+    await keys('Enter')
+    await world.sees(/✗ [1-9]\d* failed/)
+    await keys('f')
+    await world.sees('Statement')
+    await expect.poll(() => value(`document.querySelectorAll('[aria-label="Frame 1"]').length`)).toBe(1)
+    expectQuiet(world)
+  })
+
   it('a saved call is there again after the page was loaded anew', async () => {
     world = await openAuthorWorld(browser)
     await choose('order')
@@ -256,4 +293,6 @@ const screens = [
   ['/playground?kind=tool&item=order', 'Revisions'],
   ['/traffic', 'tools/list'],
   ['/traffic?sel=1', 'Frame 1'],
+  ['/traffic?tape=*', 'Record'],
+  ['/conformance', 'Only scenarios with'],
 ] as const

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Bar, layOut, nearest } from './lanes.ts'
+import { type Bar, layOut, nearest, workOf } from './lanes.ts'
 import { foldIdle, moved, ticksOf, zoomed } from './scale.ts'
 
 const day = 86_400_000
@@ -62,6 +62,14 @@ describe('lanes', () => {
   })
 
   it('let what has not ended reach to now', () => expect(layout.rows[1]?.[1]?.to).toBe(50))
+
+  it('what waits, or has not ended, does not keep a wait from being folded', () => {
+    const stream: Bar = { ...bar('stream', 0, day), waits: true }
+    const calls = [bar('a', 10, 20), bar('b', day - 20, day - 10), bar('open', 15)]
+    const { folds, length } = foldIdle(workOf(layOut([stream, ...calls], day + 5).rows))
+    expect(folds).toMatchObject([{ from: 20, to: day - 20 }])
+    expect(length).toBeLessThan(100)
+  })
 
   it('stay bounded, however much happens at once', () => {
     const many = layOut(

@@ -8,7 +8,7 @@ import { Button } from '../../parts/button.tsx'
 import { spellOut, Text } from '../../parts/text.tsx'
 import { durationText } from '../../parts/time.tsx'
 import { AxisTable } from './axis-table.tsx'
-import { type Bar, layOut, nearest, type PlacedBar } from './lanes.ts'
+import { type Bar, layOut, nearest, type PlacedBar, workOf } from './lanes.ts'
 import { paint, pixelOf, rowHeight, rulerHeight, type Scene } from './paint.ts'
 import { foldIdle, moved, type Sight, zoomed } from './scale.ts'
 
@@ -43,7 +43,7 @@ export function Axis({ label, bars, now, selected, select, range, changeRange }:
   const width = useWidth(box) - laneWidth
   const layout = useMemo(() => layOut(bars, now), [bars, now])
   const placed = useMemo(() => layout.rows.flat().sort((a, b) => a.from - b.from), [layout])
-  const line = useMemo(() => foldIdle(placed), [placed])
+  const line = useMemo(() => foldIdle(workOf(layout.rows)), [layout])
   const height = Math.min(mostHeight, rulerHeight + layout.rows.length * rowHeight + 4)
   const scene = useMemo<Scene>(
     () => ({

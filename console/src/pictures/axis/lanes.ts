@@ -10,6 +10,8 @@ export interface Bar {
   readonly to?: number
   /** `bad`: it failed. `quiet`: it stands for something in the background. */
   readonly tone: 'plain' | 'bad' | 'quiet'
+  /** It mostly waits, as a stream does: its length does not keep idle time from being folded. */
+  readonly waits?: boolean
 }
 
 /** A bar with its place: the row counts through all lanes. */
@@ -55,6 +57,14 @@ export function layOut(bars: readonly Bar[], now: number): Layout {
     lanes.push({ name, first, rows: ends.length })
   }
   return { lanes, rows }
+}
+
+/** When something happens: bars that wait, or have not ended, only begin and end. */
+export function workOf(rows: Layout['rows']): readonly Extent[] {
+  return rows.flat().flatMap(({ bar, from, to }) => {
+    if (bar.to !== undefined && bar.waits !== true) return [{ from, to }]
+    return [from, to].map(at => ({ from: at, to: at }))
+  })
 }
 
 /** The bar of a row that is nearest to a time, where one is near enough. */

@@ -26,7 +26,7 @@ export function OfferHead({ detail: { offer, definition, revision } }: { readonl
         {kind === 'tool' && readOnly === true && <Badge>reads only</Badge>}
         {kind === 'tool' &&
           readOnly !== true &&
-          (destructive === true ? <Badge tone="warn">destructive</Badge> : <Badge>writes</Badge>)}
+          (destructive === true ? <Badge tone="warn">destructive</Badge> : readOnly === false && <Badge>writes</Badge>)}
         {idempotent === true && <Badge>idempotent</Badge>}
         {task === 'required' && <Badge tone="warn">only as a task</Badge>}
         {mimeType !== undefined && (

@@ -65,7 +65,7 @@ export function Playground({ place, change }: PlaygroundProps): ReactNode {
       <ServerBar servers={servers ?? []} server={server} choose={name => change({ server: name })} />
       <div className="flex min-h-0 flex-1 flex-col md:flex-row">
         <div
-          className={`flex min-h-0 flex-col border-line max-md:flex-1 md:w-[22rem] md:shrink-0 md:border-r ${item === undefined ? '' : 'max-md:hidden'}`}
+          className={`flex min-h-0 flex-col border-line max-md:flex-1 md:w-[24rem] md:shrink-0 md:border-r ${item === undefined ? '' : 'max-md:hidden'}`}
         >
           <OfferPart server={server} kind={kind} item={item} choose={choose} load={load} />
         </div>

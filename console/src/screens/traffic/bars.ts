@@ -21,5 +21,12 @@ function barOf({ n, at, server, kind, method, about, ms, status, of }: FrameRow)
   const bar = { id: String(n), lane: server, name, from: at }
   if (kind !== 'request') return { ...bar, to: at, tone: kind === 'invalid' || kind === 'error' ? 'bad' : 'quiet' }
   const bad = status === 'error' || status === 'tool-error'
-  return { ...bar, ...(ms !== undefined && { to: at + ms }), tone: bad ? 'bad' : 'plain' }
+  // A stream of news: nobody waits for its answer.
+  const waits = method === 'subscriptions/listen'
+  return {
+    ...bar,
+    ...(ms !== undefined && { to: at + ms }),
+    tone: bad ? 'bad' : waits ? 'quiet' : 'plain',
+    ...(waits && { waits }),
+  }
 }
