@@ -6,10 +6,9 @@ import { useRole } from '../../frame/context.ts'
 import { type KeyMap, useKeys } from '../../frame/keys.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { Button } from '../../parts/button.tsx'
-import { Waiting } from '../../parts/card.tsx'
 import { parseFilter } from '../../parts/filter.ts'
 import { FilterLine } from '../../parts/filter-line.tsx'
-import { ProblemCard } from '../../parts/problem.tsx'
+import { QueryState } from '../../parts/query-state.tsx'
 import { Rows } from '../../parts/rows.tsx'
 import { Text } from '../../parts/text.tsx'
 import { durationText } from '../../parts/time.tsx'
@@ -33,7 +32,8 @@ export interface ConformanceProps {
 const fields = ['status', 'revision', 'carrier', 'id'] as const
 
 export function Conformance({ place, change }: ConformanceProps): ReactNode {
-  const { data: run, error, isPending, refetch } = useConformance()
+  const query = useConformance()
+  const run = query.data
   const results = useConformanceResults().data ?? noResults
   const operator = useRole('operator')
   const [asking, setAsking] = useState(false)
@@ -53,20 +53,7 @@ export function Conformance({ place, change }: ConformanceProps): ReactNode {
     [failures, id, set],
   )
   useKeys(keys)
-  if (error) {
-    return (
-      <div className="p-3">
-        <ProblemCard error={error} retry={() => void refetch()} />
-      </div>
-    )
-  }
-  if (isPending) {
-    return (
-      <div className="p-3">
-        <Waiting rows={4} />
-      </div>
-    )
-  }
+  if (run === undefined) return <QueryState query={query} />
   if (operator && (asking || run.state === 'idle')) {
     return (
       <StartForm run={run} begun={() => setAsking(false)} {...(run.state !== 'idle' && { cancel: () => setAsking(false) })} />

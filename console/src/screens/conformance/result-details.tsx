@@ -2,12 +2,11 @@
 import type { ReactNode } from 'react'
 import type { ConformanceStatus, FrameExcerpt } from '#contract'
 import { useConformanceResult } from '../../api/author.ts'
+import { Aside } from '../../parts/aside.tsx'
 import { Badge, type Tone } from '../../parts/badge.tsx'
-import { Button } from '../../parts/button.tsx'
-import { Waiting } from '../../parts/card.tsx'
 import { pretty } from '../../parts/json.tsx'
 import { readJson } from '../../parts/json-text/read.ts'
-import { ProblemCard } from '../../parts/problem.tsx'
+import { QueryState } from '../../parts/query-state.tsx'
 import { ScrollRegion } from '../../parts/scroll-region.tsx'
 import { Text } from '../../parts/text.tsx'
 import { durationText } from '../../parts/time.tsx'
@@ -27,21 +26,11 @@ export interface ResultDetailsProps {
 }
 
 export function ResultDetails({ n, startedAt, close }: ResultDetailsProps): ReactNode {
-  const { data, error, isPending, refetch } = useConformanceResult(n, startedAt)
+  const query = useConformanceResult(n, startedAt)
+  const { data } = query
   return (
-    <aside
-      aria-label={`Result ${n}`}
-      className="min-h-0 space-y-3 overflow-auto border-line bg-raised p-4 max-lg:flex-1 lg:w-[min(34rem,45vw)] lg:shrink-0 lg:border-l"
-    >
-      <div className="flex items-start gap-2">
-        <h2 className="font-semibold">{data?.result.title ?? `Result ${n}`}</h2>
-        <span className="ml-auto" />
-        <Button look="quiet" onClick={close}>
-          Close
-        </Button>
-      </div>
-      {error && <ProblemCard error={error} retry={() => void refetch()} />}
-      {isPending && <Waiting />}
+    <Aside label={`Result ${n}`} title={data?.result.title ?? `Result ${n}`} close={close}>
+      <QueryState query={query} />
       {data && (
         <>
           <p className="flex flex-wrap items-baseline gap-2">
@@ -84,7 +73,7 @@ export function ResultDetails({ n, startedAt, close }: ResultDetailsProps): Reac
           </section>
         </>
       )}
-    </aside>
+    </Aside>
   )
 }
 

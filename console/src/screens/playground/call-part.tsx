@@ -8,8 +8,8 @@ import { useDisconnected } from '../../frame/connection-banner.tsx'
 import { useConsole, useRole } from '../../frame/context.ts'
 import { type KeyMap, useKeys } from '../../frame/keys.ts'
 import { Button } from '../../parts/button.tsx'
-import { Waiting } from '../../parts/card.tsx'
 import { ProblemCard } from '../../parts/problem.tsx'
+import { QueryState } from '../../parts/query-state.tsx'
 import { ArgumentsEditor } from '../../parts/schema/arguments-editor.tsx'
 import { type Draft, draftOf, turned } from '../../parts/schema/draft.ts'
 import { startOf } from '../../parts/schema/start.ts'
@@ -33,23 +33,10 @@ export interface CallPartProps {
 
 export function CallPart(props: CallPartProps): ReactNode {
   const { server, kind, item } = props
-  const { data, error, isPending, refetch } = useOffer(server.name, kind, item, undefined)
+  const query = useOffer(server.name, kind, item, undefined)
   const revisions = useRevisions(server.name).data ?? []
-  if (error) {
-    return (
-      <div className="p-4">
-        <ProblemCard error={error} retry={() => void refetch()} />
-      </div>
-    )
-  }
-  if (isPending) {
-    return (
-      <div className="p-4">
-        <Waiting rows={4} />
-      </div>
-    )
-  }
-  return <CallForm {...props} detail={data} revisions={revisions} />
+  if (query.data === undefined) return <QueryState query={query} />
+  return <CallForm {...props} detail={query.data} revisions={revisions} />
 }
 
 /** What was typed stays while the page is open, also when another tool was looked at. */

@@ -5,8 +5,7 @@ import { type OfferList, useOffers } from '../../api/author.ts'
 import { useConsole } from '../../frame/context.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { Button } from '../../parts/button.tsx'
-import { Waiting } from '../../parts/card.tsx'
-import { ProblemCard } from '../../parts/problem.tsx'
+import { QueryState } from '../../parts/query-state.tsx'
 import { Rows } from '../../parts/rows.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
 import { Text } from '../../parts/text.tsx'
@@ -52,7 +51,8 @@ export function OfferPart({ server, kind, item, choose, load }: OfferPartProps):
 const keyOf = ({ key }: OfferLine) => key
 
 function Offers({ server, list, kind, item, choose }: Omit<OfferPartProps, 'load'> & { readonly list: OfferList }): ReactNode {
-  const { data, error, isPending, refetch } = useOffers(server.name, list, undefined)
+  const query = useOffers(server.name, list, undefined)
+  const { data } = query
   const [filter, setFilter] = useState('')
   const [turned, setTurned] = useState<ReadonlySet<string>>(() => new Set(item === undefined ? [] : [prefixOf(item)]))
   const lines = useMemo(() => offerLines(data ?? [], filter, turned), [data, filter, turned])
@@ -69,13 +69,6 @@ function Offers({ server, list, kind, item, choose }: Omit<OfferPartProps, 'load
     setAt(line.key)
     if (by === 'press') open(line)
   }
-  if (error) {
-    return (
-      <div className="p-2">
-        <ProblemCard error={error} retry={() => void refetch()} />
-      </div>
-    )
-  }
   return (
     <>
       <div className="px-2 pb-2">
@@ -91,11 +84,7 @@ function Offers({ server, list, kind, item, choose }: Omit<OfferPartProps, 'load
           onChange={event => setFilter(event.target.value)}
         />
       </div>
-      {isPending && (
-        <div className="p-3">
-          <Waiting rows={5} />
-        </div>
-      )}
+      <QueryState query={query} rows={5} />
       {data !== undefined && lines.length === 0 && (
         <p className="p-4 text-muted">{data.length === 0 ? `The server offers no ${list}.` : 'Nothing has these words.'}</p>
       )}

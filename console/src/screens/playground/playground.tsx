@@ -5,8 +5,7 @@ import type { Offer, ServerRow } from '#contract'
 import { serverList } from '../../api/lists.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { Button } from '../../parts/button.tsx'
-import { Waiting } from '../../parts/card.tsx'
-import { ProblemCard } from '../../parts/problem.tsx'
+import { QueryState } from '../../parts/query-state.tsx'
 import { spellOut, Text } from '../../parts/text.tsx'
 import { CallPart } from './call-part.tsx'
 import { OfferPart } from './offer-list.tsx'
@@ -29,7 +28,8 @@ export interface PlaygroundProps {
 const kinds: readonly Offer['kind'][] = ['tool', 'resource', 'template', 'prompt']
 
 export function Playground({ place, change }: PlaygroundProps): ReactNode {
-  const { data: servers, error, isPending, refetch } = useQuery(serverList)
+  const query = useQuery(serverList)
+  const servers = query.data
   const server = servers?.find(({ name }) => name === place.server) ?? servers?.[0]
   const kind = kinds.find(each => each === place.kind) ?? 'tool'
   const [saved, setSaved] = useState<SavedCall>()
@@ -44,25 +44,12 @@ export function Playground({ place, change }: PlaygroundProps): ReactNode {
     setSaved(call)
     change({ server: call.server, kind: call.kind, item: call.item, rev: call.revisions.join(',') })
   }
-  if (error) {
-    return (
-      <div className="p-3">
-        <ProblemCard error={error} retry={() => void refetch()} />
-      </div>
-    )
-  }
-  if (isPending) {
-    return (
-      <div className="p-3">
-        <Waiting rows={5} />
-      </div>
-    )
-  }
+  if (servers === undefined) return <QueryState query={query} />
   if (server === undefined) return <p className="p-6 text-center text-muted">This process has no server.</p>
   const { item } = place
   return (
     <div className="flex h-full min-h-0 flex-col">
-      <ServerBar servers={servers ?? []} server={server} choose={name => change({ server: name })} />
+      <ServerBar servers={servers} server={server} choose={name => change({ server: name })} />
       <div className="flex min-h-0 flex-1 flex-col md:flex-row">
         <div
           className={`flex min-h-0 flex-col border-line max-md:flex-1 md:w-[24rem] md:shrink-0 md:border-r ${item === undefined ? '' : 'max-md:hidden'}`}

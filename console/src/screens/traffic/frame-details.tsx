@@ -3,12 +3,12 @@ import { type ReactNode, useState } from 'react'
 import type { FrameDetail } from '#contract'
 import { useFrame } from '../../api/author.ts'
 import { useResource, useRole } from '../../frame/context.ts'
+import { Aside } from '../../parts/aside.tsx'
 import { Button } from '../../parts/button.tsx'
-import { Waiting } from '../../parts/card.tsx'
 import { Json } from '../../parts/json.tsx'
 import { readJson } from '../../parts/json-text/read.ts'
 import { LongText } from '../../parts/long-text.tsx'
-import { ProblemCard } from '../../parts/problem.tsx'
+import { QueryState } from '../../parts/query-state.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
 import { Text } from '../../parts/text.tsx'
 import { durationText } from '../../parts/time.tsx'
@@ -27,37 +27,35 @@ export interface FrameDetailsProps {
 const views = ['pretty', 'raw', 'headers'] as const
 
 export function FrameDetails({ n, again, setAgain, go, close }: FrameDetailsProps): ReactNode {
-  const { data, error, isPending, refetch } = useFrame(n)
+  const query = useFrame(n)
+  const { data } = query
   const known = useResource('/frames/:n/again')
   const operator = useRole('operator') && known
+  const editing = again && operator && data?.notAgain === undefined
   return (
-    <aside
-      aria-label={`Frame ${n}`}
-      className="min-h-0 space-y-3 overflow-auto border-line bg-raised p-4 max-lg:flex-1 lg:w-[min(34rem,45vw)] lg:shrink-0 lg:border-l"
-    >
-      <div className="flex items-center gap-2">
-        <h2 className="font-semibold">Frame {n}</h2>
-        {data && <StatusBadge row={data.row} />}
-        <span className="ml-auto" />
-        {operator && data && data.notAgain === undefined && !again && (
+    <Aside
+      label={`Frame ${n}`}
+      close={close}
+      title={
+        <>
+          Frame {n} {data && <StatusBadge row={data.row} />}
+        </>
+      }
+      actions={
+        operator &&
+        data &&
+        data.notAgain === undefined &&
+        !again && (
           <Button onClick={() => setAgain(true)} title="Key .">
             Edit and send again
           </Button>
-        )}
-        <Button look="quiet" onClick={close}>
-          Close
-        </Button>
-      </div>
-      {error && <ProblemCard error={error} retry={() => void refetch()} />}
-      {isPending && <Waiting />}
+        )
+      }
+    >
+      <QueryState query={query} />
       {data && <Facts detail={data} go={go} />}
-      {data &&
-        (again && operator && data.notAgain === undefined ? (
-          <FrameAgain detail={data} go={go} close={() => setAgain(false)} />
-        ) : (
-          <Body detail={data} />
-        ))}
-    </aside>
+      {data && (editing ? <FrameAgain detail={data} go={go} close={() => setAgain(false)} /> : <Body detail={data} />)}
+    </Aside>
   )
 }
 

@@ -7,10 +7,11 @@ import { request } from '../../api/client.ts'
 import { tapeList } from '../../api/lists.ts'
 import { useDisconnected } from '../../frame/connection-banner.tsx'
 import { useConsole, useRole } from '../../frame/context.ts'
+import { Aside } from '../../parts/aside.tsx'
 import { Badge } from '../../parts/badge.tsx'
 import { Button } from '../../parts/button.tsx'
-import { Waiting } from '../../parts/card.tsx'
 import { ProblemCard } from '../../parts/problem.tsx'
+import { QueryState } from '../../parts/query-state.tsx'
 import { Text } from '../../parts/text.tsx'
 import { Time } from '../../parts/time.tsx'
 import { sizeText } from './frame-row.tsx'
@@ -24,29 +25,25 @@ export interface TapesProps {
 }
 
 export function Tapes({ name, choose, close }: TapesProps): ReactNode {
-  const { data, error, isPending, refetch } = useQuery(tapeList)
+  const query = useQuery(tapeList)
+  const { data } = query
   const { self } = useConsole()
   const operator = useRole('operator')
   const chosen = data?.find(tape => tape.name === name)
   return (
-    <aside
-      aria-label="Tapes"
-      className="min-h-0 space-y-4 overflow-auto border-line bg-raised p-4 max-lg:flex-1 lg:w-[min(34rem,45vw)] lg:shrink-0 lg:border-l"
-    >
-      <div className="flex items-center gap-2">
-        <h2 className="font-semibold">{chosen === undefined ? 'Tapes' : <Text most={80}>{chosen.name}</Text>}</h2>
-        <span className="ml-auto" />
-        {chosen !== undefined && (
+    <Aside
+      label="Tapes"
+      title={chosen === undefined ? 'Tapes' : <Text most={80}>{chosen.name}</Text>}
+      actions={
+        chosen !== undefined && (
           <Button look="quiet" onClick={() => choose(undefined)}>
             All tapes
           </Button>
-        )}
-        <Button look="quiet" onClick={close}>
-          Close
-        </Button>
-      </div>
-      {error && <ProblemCard error={error} retry={() => void refetch()} />}
-      {isPending && <Waiting />}
+        )
+      }
+      close={close}
+    >
+      <QueryState query={query} />
       {data && chosen === undefined && (
         <>
           {operator && <Recorder tapes={data} />}
@@ -72,7 +69,7 @@ export function Tapes({ name, choose, close }: TapesProps): ReactNode {
         </>
       )}
       {chosen !== undefined && <TapeDetails key={chosen.name} tape={chosen} />}
-    </aside>
+    </Aside>
   )
 }
 
