@@ -51,6 +51,12 @@ export async function openAuthorWorld(
     for (let step = 1; step <= to; step++) await lastOpened?.send(told)
     return `counted to ${to}`
   })
+  const names = ['Kim', 'Kay', 'Lou']
+  shop.prompt(
+    'greet',
+    { arguments: { name: { required: true } }, complete: { name: typed => names.filter(each => each.startsWith(typed)) } },
+    ({ name }) => `Hello ${name}`,
+  )
   let times = 0
   shop.tool('tell', { description: 'Counts its calls' }, () => `told ${++times} times`)
   shop.tool('ask', { description: 'Asks its user' }, async (_, ctx) => {

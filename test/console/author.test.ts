@@ -89,6 +89,22 @@ describe.skipIf(found === undefined)(`the console of a server's author in a brow
     expectQuiet(world)
   })
 
+  it('an argument of a prompt is completed by the server', async () => {
+    world = await openAuthorWorld(browser)
+    await world.go('/playground?kind=prompt&item=greet')
+    await named('name')
+    await world.tab.type('K')
+    await reach(`element.tagName === 'BUTTON' && element.textContent === 'name'`)
+    await keys('Enter')
+    await named('Kay')
+    await keys('Enter')
+    await becomes(`document.querySelector('main textarea').value`, 'Kay')
+    await named('Run')
+    await keys('Enter')
+    await world.sees('Hello Kay')
+    expectQuiet(world)
+  })
+
   it('a frame is edited and sent again, and its answer is one press away', async () => {
     world = await openAuthorWorld(browser)
     await world.go('/playground?kind=tool&item=order')

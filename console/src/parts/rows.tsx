@@ -3,7 +3,7 @@
  * that a screen reader hears where it is.
  */
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef } from 'react'
+import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useId, useMemo, useRef } from 'react'
 
 export interface RowsProps<T> {
   readonly label: string
@@ -16,6 +16,8 @@ export interface RowsProps<T> {
   readonly more?: (() => void) | undefined
   /** Height of a row before it is measured. */
   readonly height?: number
+  /** All rows have this height: none is measured, which makes fast scrolling cheap. */
+  readonly fixed?: boolean
   /** The newest row is the last one: it stays in sight while the reader is at the end. */
   readonly follow?: boolean
   /** `Enter` on the selected row. */
@@ -34,17 +36,20 @@ export function Rows<T>({
   draw,
   more,
   height = 32,
+  fixed = false,
   follow = false,
   open,
 }: RowsProps<T>): ReactNode {
   const box = useRef<HTMLDivElement>(null)
   const list = useId()
+  // The same function while the items are the same: with another one the places of all rows are worked out again.
+  const getItemKey = useCallback((index: number) => keyOf(items[index] as T), [items, keyOf])
   const rows = useVirtualizer({
     count: items.length,
     getScrollElement: () => box.current,
     estimateSize: () => height,
     overscan: beyond,
-    getItemKey: index => keyOf(items[index] as T),
+    getItemKey,
   })
   const visible = rows.getVirtualItems()
   const last = visible.at(-1)?.index ?? 0
@@ -94,7 +99,7 @@ export function Rows<T>({
             // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the list box, which has the focus
             <div
               key={key}
-              ref={rows.measureElement}
+              {...(!fixed && { ref: rows.measureElement })}
               data-index={index}
               id={`${list}-${index}`}
               role="option"
@@ -103,7 +108,7 @@ export function Rows<T>({
               aria-posinset={index + 1}
               aria-setsize={items.length}
               className={`absolute inset-x-0 top-0 cursor-pointer border-b border-line ${index === at ? 'bg-accent-soft' : 'hover:bg-hover'}`}
-              style={{ transform: `translateY(${start}px)` }}
+              style={{ transform: `translateY(${start}px)`, ...(fixed && { height }) }}
               onClick={() => select(item, 'press')}
             >
               {draw(item)}

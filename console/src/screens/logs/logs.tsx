@@ -15,6 +15,8 @@ import { Rows } from '../../parts/rows.tsx'
 import { Text } from '../../parts/text.tsx'
 import { timeText } from '../../parts/time.tsx'
 
+const keyOf = ({ n }: LogLine) => String(n)
+
 const fields = ['level', 'server', 'event']
 const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 const tones: Readonly<Record<LogLevel, Tone>> = { debug: 'plain', info: 'plain', warn: 'warn', error: 'danger' }
@@ -59,7 +61,7 @@ export function Logs({ filter, change }: LogsProps): ReactNode {
         <Rows
           label="Log lines"
           items={shown}
-          keyOf={({ n }) => String(n)}
+          keyOf={keyOf}
           selected={open}
           select={({ n }) => setOpen(open === String(n) ? undefined : String(n))}
           more={log.hasNextPage && !log.isFetchingNextPage ? () => void log.fetchNextPage() : undefined}

@@ -1,5 +1,5 @@
 /** A frame in the list: when, which way, what, how it went, how long, how large. */
-import type { ReactNode } from 'react'
+import { memo, type ReactNode } from 'react'
 import type { FrameRow, FrameStatus } from '#contract'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { Text } from '../../parts/text.tsx'
@@ -66,7 +66,8 @@ export function FrameHead(): ReactNode {
   )
 }
 
-export function FrameLine({ row }: { readonly row: FrameRow }): ReactNode {
+/** Drawn again only for another row: a list that scrolls draws each of its rows many times. */
+export const FrameLine = memo(function FrameLine({ row }: { readonly row: FrameRow }): ReactNode {
   const { n, at, server, way, kind, method, about, ms, bytes, again } = row
   return (
     <div className={`items-baseline gap-x-3 px-3 py-1 font-mono text-[0.9rem] leading-5 ${columns}`}>
@@ -94,4 +95,4 @@ export function FrameLine({ row }: { readonly row: FrameRow }): ReactNode {
       <span className={`text-right text-muted tabular-nums ${fromWide}`}>{sizeText(bytes)}</span>
     </div>
   )
-}
+})

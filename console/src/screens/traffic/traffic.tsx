@@ -119,6 +119,7 @@ export function Traffic({ place, change }: TrafficProps): ReactNode {
                 selected={sel}
                 select={select}
                 height={29}
+                fixed
                 follow={!held}
                 draw={row => <FrameLine row={row} />}
               />
