@@ -101,5 +101,5 @@ export type {
 export { type GatewayObserver, type ObservedOptions, observeGateway } from './observer.ts'
 export type { PlaygroundOptions } from './playground/playground.ts'
 export type { PlaygroundTarget } from './playground/server.ts'
-export type { TapeOptions } from './sources/tape.ts'
 export { type ConsoleOptions, type LinkOptions, type RunningConsole, serveConsole } from './serve.ts'
+export type { TapeOptions } from './sources/tape.ts'

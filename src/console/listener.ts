@@ -31,6 +31,8 @@ export interface ListenerParts {
   readonly files: PageFiles
   readonly feed: Feed
   readonly routes: ReadonlyMap<string, Route>
+  /** How to get a new link. */
+  readonly newLinkFix: string
   /** Whether a session may see exact arguments and definitions. */
   mayRead(roles: readonly Role[]): boolean
   /** Writes into the audit log what somebody did. */
@@ -116,7 +118,7 @@ async function answerApi(parts: ListenerParts, exchange: Exchanged, path: string
     throw new ConsoleFailure(
       'SESSION_REQUIRED',
       'Nobody is signed in.',
-      'Open the link that the process printed. A new one: vivarium gateway console FILE',
+      `Open the link that the process printed. ${parts.newLinkFix}`,
     )
   const search = new URL(url, `http://${host}`).searchParams
   if (method === 'GET' && inner === '/events') return openStream(parts, exchange, session, search)

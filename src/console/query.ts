@@ -63,6 +63,26 @@ export function pageOf({ after, limit = 100 }: { readonly after?: unknown; reado
   return { after: after === undefined ? undefined : String(after), limit }
 }
 
+/** The filters of a query, and the page that it asks for. */
+export function pagedQuery<Filters>(query: Readonly<Record<string, string | number>>): {
+  readonly filters: Filters
+  readonly page: PageWish
+} {
+  const { after, limit, ...filters } = query
+  return { filters: filters as Filters, page: pageOf({ after, ...(limit !== undefined && { limit }) }) }
+}
+
+/** A page of numbered items, newest first, of which `find` gives as many as it is asked for before a number. */
+export function sliceNewest<T extends { readonly n: number }>(
+  { after, limit }: PageWish,
+  find: (before: number, limit: number) => readonly T[],
+): List<T> {
+  const found = find(after === undefined ? Number.POSITIVE_INFINITY : positionOf(after), limit + 1)
+  const items = found.slice(0, limit)
+  const last = items.at(-1)
+  return found.length > items.length && last !== undefined ? { items, next: String(last.n) } : { items }
+}
+
 /** A page of a list that is at hand; `after` is the index of its last item. */
 export function slice<T>(all: readonly T[], { after, limit }: PageWish): List<T> {
   const from = after === undefined ? 0 : positionOf(after)

@@ -12,7 +12,7 @@ import type { Jobs } from './jobs.ts'
 import { logLevels } from './log-ring.ts'
 import type { OpenSession } from './login.ts'
 import { callRoutes, offerRoutes } from './playground/routes.ts'
-import { paged, pageOf, positionOf, slice } from './query.ts'
+import { paged, pagedQuery, pageOf, positionOf, slice, sliceNewest } from './query.ts'
 import { nothing, type Route, type Table } from './route.ts'
 import { reducedApproval, shortened } from './sources/gateway-approvals.ts'
 import type { ConsoleSource } from './sources/source.ts'
@@ -149,10 +149,9 @@ function auditRoutes(jobs: Jobs, audit: NonNullable<ConsoleSource['audit']>): Ta
       role: 'viewer',
       query: { ...auditFilters, ...paged },
       answer: async ({ query, whole }) => {
-        const { after, limit, ...filters } = query
-        const page = pageOf({ after, ...(limit !== undefined && { limit }) })
+        const { filters, page } = pagedQuery<AuditQuery>(query)
         if (page.after !== undefined) positionOf(page.after)
-        const { items, ...rest } = await audit.find(filters as AuditQuery, page)
+        const { items, ...rest } = await audit.find(filters, page)
         return { items: items.map(each => visible(each, whole)), ...rest }
       },
     },
@@ -195,13 +194,8 @@ function observedRoutes(observed: NonNullable<ConsoleSource['observed']>): Table
       role: 'viewer',
       query: { level: logLevels, server: 'text', event: 'text', text: 'text', ...paged },
       answer: ({ query }) => {
-        const { after, limit, ...filters } = query
-        const page = pageOf({ after, ...(limit !== undefined && { limit }) })
-        const before = page.after === undefined ? Number.POSITIVE_INFINITY : positionOf(page.after)
-        const found = observed.log(filters as LogQuery, before, page.limit + 1)
-        const items = found.slice(0, page.limit)
-        const last = items.at(-1)
-        return found.length > items.length && last !== undefined ? { items, next: String(last.n) } : { items }
+        const { filters, page } = pagedQuery<LogQuery>(query)
+        return sliceNewest(page, (before, limit) => observed.log(filters, before, limit))
       },
     },
     'GET /faults': {

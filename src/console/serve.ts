@@ -120,8 +120,9 @@ export async function serveConsole(options: ConsoleOptions): Promise<RunningCons
     alive: key => logins.alive(key),
     watched: watched => looking.change(watched ? feed : undefined),
   })
+  const newLinkFix = source.kind === 'gateway' ? 'Print a new one: vivarium gateway console FILE' : 'Start the command again.'
   const logins: Logins = new Logins({
-    clock,
+    ...{ clock, newLinkFix },
     redeem: store && (hash => redeemStored(store, feed.start, hash)),
     ended: key => feed.end(key),
   })
@@ -132,7 +133,17 @@ export async function serveConsole(options: ConsoleOptions): Promise<RunningCons
     self: selfOf,
     signOut: ({ key }) => void logins.close(key) as undefined,
   })
-  const parts = { clock, logins, files: new PageFiles(options.files), feed, routes, mayRead, note: source.note, failed }
+  const parts = {
+    clock,
+    logins,
+    newLinkFix,
+    files: new PageFiles(options.files),
+    feed,
+    routes,
+    mayRead,
+    note: source.note,
+    failed,
+  }
   const listener: ConsoleListener = await listen(parts, options.port ?? consolePort, options.port === undefined)
   start()
   const url = `http://${hostOf(listener.port)}/`

@@ -6,7 +6,7 @@ import type { Role } from '../../src/console/contract/session.ts'
 import type { PlaygroundOptions } from '../../src/console/playground/playground.ts'
 import { type ConsoleOptions, serveConsole } from '../../src/console/serve.ts'
 import type { Connection } from '../../src/jsonrpc/connection.ts'
-import { createServer, jsonSchema, type Server } from '../../src/server/index.ts'
+import { createServer, jsonSchema, type Server, text } from '../../src/server/index.ts'
 import { memoryPair } from '../../src/testing/index.ts'
 import { signedIn } from './gateway-console.ts'
 
@@ -18,7 +18,7 @@ const order = jsonSchema<{ item: string; token?: string }>({
 
 const loaves = jsonSchema<{ loaves: number }>({ type: 'object', properties: { loaves: { type: 'integer' } } })
 
-/** A shop: `order` answers at once, `wait` until its call is cancelled, `ask` after a form; a prompt, a resource and a template. */
+/** A shop: `order` answers at once, `wait` until its call is cancelled, `ask` after a form, `think` after an inference; a prompt, a resource and a template. */
 export function shop(amount = 1): Server {
   const server = createServer({ name: 'shop', version: '1.0.0', log: 'silent' })
   server.tool(
@@ -32,6 +32,10 @@ export function shop(amount = 1): Server {
     return 'stopped'
   })
   server.tool('ask', {}, async (_, ctx) => JSON.stringify(await ctx.elicit({ message: 'How many?', schema: loaves })))
+  server.tool('think', {}, async (_, ctx) => {
+    const { content } = await ctx.sample({ messages: [{ role: 'user', content: text('Why?') }], maxTokens: 9 })
+    return JSON.stringify(content)
+  })
   server.prompt('greet', { arguments: { name: { required: true } } }, ({ name }) => `Hello ${name}`)
   server.resource('note://1', { name: 'note' }, () => 'a note')
   server.resource('page://{number}', { name: 'page' }, ({ number }) => `page ${number}`)

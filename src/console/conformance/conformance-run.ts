@@ -135,7 +135,7 @@ export class ConformanceRun {
   /** Starts a run. Throws while one runs, and where nothing of it can be judged. */
   start(wish: ConformanceWish, by: string): Conformance {
     if (this.#state === 'running')
-      throw new ConsoleFailure('JOB_RUNNING', 'A run of conformance is going on.', 'Stop it, or wait until it ends.')
+      throw new ConsoleFailure('JOB_RUNNING', 'A run of conformance has not ended.', 'Stop it, or wait until it ends.')
     const revisions = chosen('revisions', allRevisions, wish.revisions)
     const carriers = chosen('carriers', this.#carriers, wish.carriers)
     const scenarios = scenariosNamed(wish.only)

@@ -1,7 +1,7 @@
 /** The routes of conformance. */
 import type { ConformanceExportQuery, ConformanceQuery, ConformanceStatus, ConformanceWish } from '../contract/conformance.ts'
 import { ConsoleFailure } from '../failure.ts'
-import { paged, pageOf, slice } from '../query.ts'
+import { paged, pagedQuery, slice } from '../query.ts'
 import { nothing, type Route, type Table } from '../route.ts'
 import type { ConformanceRun } from './conformance-run.ts'
 
@@ -26,8 +26,8 @@ export function conformanceRoutes(run: ConformanceRun): Table {
       role: 'viewer',
       query: { revision: 'text', carrier: 'text', status: statuses, text: 'text', ...paged },
       answer: ({ query }) => {
-        const { after, limit, ...wanted } = query
-        return slice(run.results(wanted as ConformanceQuery), pageOf({ after, ...(limit !== undefined && { limit }) }))
+        const { filters, page } = pagedQuery<ConformanceQuery>(query)
+        return slice(run.results(filters), page)
       },
     },
     'GET /conformance/results/:n': {

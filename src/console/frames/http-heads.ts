@@ -40,7 +40,7 @@ interface FetchParts {
   /** Credentials that went with a frame. */
   credentials(authorization: string): void
   /** An exchange, or its answer, that carries no frame. Gives its number, by which the answer names its request. */
-  bare(exchange: BareExchange, of?: number): number
+  bare(exchange: BareExchange, of?: number): number | undefined
 }
 
 /** `fetch` that tells of the heads that pass. */

@@ -14,7 +14,7 @@ const pieceLength = 8_000
 const mostDepth = 256
 /** Shorter values are words and numbers that stand in honest text too. */
 const leastSecret = 6
-const mostSecrets = 200
+const mostSeen = 200
 
 /** A frame without secrets. */
 export interface RedactedFrame {
@@ -28,7 +28,10 @@ export interface RedactedFrame {
 /** Takes secrets out of frames, values and headers. */
 export class FrameRedaction {
   readonly #reveals: boolean
-  readonly #secrets = new Set<string>()
+  /** Known from the start. */
+  readonly #given = new Set<string>()
+  /** Seen in headers, the oldest first. */
+  readonly #seen = new Set<string>()
 
   /** `reveals`: fields of frames are left as they are; headers are not. */
   constructor(reveals = false) {
@@ -38,14 +41,14 @@ export class FrameRedaction {
 
   /** Values that are secret wherever they stand. */
   learn(values: Iterable<string>): void {
-    for (const value of values) if (value.length >= leastSecret && this.#secrets.size < mostSecrets) this.#secrets.add(value)
+    for (const value of values) if (value.length >= leastSecret) this.#given.add(value)
   }
 
   /** The same text where nothing is to be taken out. */
   frame(text: string): RedactedFrame {
     const value = jsonValue(text)
     if (this.#reveals) return { text, value, taken: 0 }
-    const pass = new Pass(this.#secrets)
+    const pass = this.#pass()
     if (value === undefined) return { text: pass.text(text), value, taken: pass.taken }
     const clean = pass.value(value, '', 0)
     return pass.taken === 0 ? { text, value, taken: 0 } : { text: JSON.stringify(clean), value: clean, taken: pass.taken }
@@ -53,29 +56,43 @@ export class FrameRedaction {
 
   /** A value without secrets. */
   value(value: unknown): unknown {
-    return this.#reveals ? value : new Pass(this.#secrets).value(value, '', 0)
+    return this.#reveals ? value : this.#pass().value(value, '', 0)
   }
 
   /** A short text without secrets. */
   text(text: string): string {
-    return new Pass(this.#secrets).text(text)
+    return this.#pass().text(text)
   }
 
   /** Headers: those with secrets say so, and their values are known from now on. */
   headers(headers: Iterable<readonly [string, string]>): Readonly<Record<string, string>> {
     const entries = [...headers].map(([name, value]) => [name.toLowerCase(), value] as const)
-    this.learn(secretValues(Object.fromEntries(entries.filter(([name]) => isSecretName(name)))))
+    this.#see(secretValues(Object.fromEntries(entries.filter(([name]) => isSecretName(name)))))
     return Object.fromEntries(entries.map(([name, value]) => [name, isSecretName(name) ? redacted : this.text(value)]))
+  }
+
+  #see(values: readonly string[]): void {
+    for (const value of values) {
+      if (value.length < leastSecret || this.#given.has(value)) continue
+      this.#seen.delete(value)
+      this.#seen.add(value)
+      const [oldest] = this.#seen
+      if (this.#seen.size > mostSeen && oldest !== undefined) this.#seen.delete(oldest)
+    }
+  }
+
+  #pass(): Pass {
+    return new Pass([...this.#given, ...this.#seen])
   }
 }
 
 /** One look at one frame. */
 class Pass {
   taken = 0
-  readonly #secrets: ReadonlySet<string>
+  readonly #secrets: readonly string[]
   #left = mostRead
 
-  constructor(secrets: ReadonlySet<string>) {
+  constructor(secrets: readonly string[]) {
     this.#secrets = secrets
   }
 

@@ -1,7 +1,7 @@
 /** The routes of traffic: frames, one frame, sending one again, and connections. */
 import type { FrameAgain, FrameKind, FrameQuery, FrameStatus, FrameWay } from '../contract/frames.ts'
 import { ConsoleFailure } from '../failure.ts'
-import { type MemberKind, paged, pageOf, positionOf, slice } from '../query.ts'
+import { type MemberKind, paged, pagedQuery, pageOf, slice, sliceNewest } from '../query.ts'
 import { nothing, type Table } from '../route.ts'
 import type { Traffic } from './traffic.ts'
 
@@ -27,13 +27,8 @@ export function frameRoutes(traffic: ShownFrames): Table {
       role: 'viewer',
       query: { ...filters, ...paged },
       answer: ({ query, whole }) => {
-        const { after, limit, ...wanted } = query
-        const page = pageOf({ after, ...(limit !== undefined && { limit }) })
-        const before = page.after === undefined ? Number.POSITIVE_INFINITY : positionOf(page.after)
-        const found = traffic.ring.find(wanted as FrameQuery, whole, before, page.limit + 1)
-        const items = found.slice(0, page.limit)
-        const last = items.at(-1)
-        return found.length > items.length && last !== undefined ? { items, next: String(last.n) } : { items }
+        const { filters: wanted, page } = pagedQuery<FrameQuery>(query)
+        return sliceNewest(page, (before, limit) => traffic.ring.find(wanted, whole, before, limit))
       },
     },
     'GET /frames/:n': {

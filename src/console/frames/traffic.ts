@@ -2,7 +2,7 @@
 import { type Clock, realClock } from '../../core/clock.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import type { RevisionId } from '../../revisions/index.ts'
-import type { ConnectionRow, FrameAgain, FrameDetail, FrameSent } from '../contract/frames.ts'
+import type { ConnectionRow, FrameAgain, FrameDetail, FrameSent, HttpHead } from '../contract/frames.ts'
 import { ConsoleFailure } from '../failure.ts'
 import { observedFetch, passing } from './http-heads.ts'
 import { ObservedConnection } from './observed-connection.ts'
@@ -44,15 +44,16 @@ export class Traffic {
     const bare: Parameters<typeof observedFetch>[0]['bare'] = ({ head, ms, failed }, of) =>
       last?.note(
         {
-          way: of === undefined ? 'out' : 'in',
+          way: head.method === undefined ? 'in' : 'out',
           kind: 'http',
-          about: failed ?? [head.method, head.path, head.status].filter(Boolean).join(' '),
-          ...(of !== undefined && { of, status: failed === undefined && (head.status ?? 0) < 400 ? 'ok' : 'error' }),
+          about: failed === undefined ? aboutHead(head) : redaction.text(failed),
+          ...(head.method === undefined && { status: (head.status ?? 400) < 400 ? 'ok' : 'error' }),
+          ...(of !== undefined && { of }),
           ...(head.status !== undefined && { http: head.status }),
           ...(ms !== undefined && { ms: Math.round(ms * 100) / 100 }),
         },
         { head },
-      ) ?? 0
+      )
     return {
       options: {
         wrap: connection => {
@@ -153,4 +154,8 @@ export class Traffic {
     this.#connections.push(observed)
     return observed
   }
+}
+
+function aboutHead({ method, path, status }: HttpHead): string {
+  return [method, path, status].filter(part => part !== undefined).join(' ')
 }

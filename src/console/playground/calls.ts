@@ -23,6 +23,8 @@ const listedResult = 65_536
 const mostChars = 32 * 1024 * 1024
 const mostOfResult = 8 * 1024 * 1024
 const tellMs = 100
+/** What is shown of a message that comes with progress. */
+const mostSaid = 500
 const timeouts = { least: 100, most: 3_600_000, standard: 60_000 } as const
 
 /** The methods whose answer is the result of a call. */
@@ -37,6 +39,8 @@ interface StoredCall {
   readonly call: Omit<Call, 'runs' | 'state'>
   readonly runs: readonly Run[]
   readonly end: AbortController
+  /** Characters of arguments and meta. */
+  readonly size: number
   state: Call['state']
   /** The event that waits. */
   told?: Cancel | undefined
@@ -83,7 +87,8 @@ export class Calls {
       ...(meta !== undefined && { meta }),
     }
     const runs = revisions.map((revision): Run => ({ revision: revision ?? server.preferred ?? '', state: 'opening' }))
-    const stored: StoredCall = { call, runs, end: new AbortController(), state: 'running' }
+    const size = JSON.stringify([wish.arguments, meta]).length
+    const stored: StoredCall = { call, runs, end: new AbortController(), size, state: 'running' }
     this.#calls.set(call.id, stored)
     this.#trim()
     note(
@@ -109,7 +114,7 @@ export class Calls {
   /** One call. `whole`: with arguments and results. */
   find(id: string, whole: boolean): Call | undefined {
     const stored = this.#calls.get(id)
-    if (stored === undefined || !whole) return stored && this.#listed(stored)
+    if (stored === undefined || !whole) return stored && reducedCall(this.#listed(stored))
     const { call, runs, state } = stored
     const { redaction } = this.#parts.traffic
     const { arguments: args, meta } = call
@@ -185,7 +190,8 @@ export class Calls {
           ...(task !== undefined && { task }),
           onProgress: ({ progress, total, message }) => {
             const times = (run.progress?.times ?? 0) + 1
-            run.progress = { progress, times, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }
+            const said = message === undefined ? {} : { message: traffic.redaction.text(message).slice(0, mostSaid) }
+            run.progress = { progress, times, ...(total !== undefined && { total }), ...said }
             this.#tell(stored, false)
           },
         }),
@@ -273,10 +279,28 @@ export class Calls {
   }
 
   #trim(): void {
-    for (const [id, { state }] of this.#calls) {
-      if (this.#calls.size <= mostCalls) return
-      if (state !== 'running') this.#calls.delete(id)
+    let chars = [...this.#calls.values()].reduce((sum, { size }) => sum + size, 0)
+    for (const [id, { state, size }] of this.#calls) {
+      if (this.#calls.size <= mostCalls && chars <= mostChars) return
+      if (state === 'running') continue
+      this.#calls.delete(id)
+      chars -= size
     }
+  }
+}
+
+/** The same call for those who may not see what the server says. */
+export function reducedCall({ runs, ...call }: Call): Call {
+  return {
+    ...call,
+    runs: runs.map(({ problem, progress, ...run }) => {
+      const { message: _, ...far } = progress ?? {}
+      return {
+        ...run,
+        ...('progress' in far && { progress: far as NonNullable<CallRun['progress']> }),
+        ...(problem !== undefined && { problem: { code: problem.code, message: 'The call failed.' } }),
+      }
+    }),
   }
 }
 

@@ -1,6 +1,7 @@
 /** The playground: what a server offers, and calls at several revisions, by the API and against a real server in memory. */
 import { describe, expect, it } from 'vitest'
 import { playgroundWorld } from '../../../test/console/playground-console.ts'
+import { fakeClock } from '../../testing/clock.ts'
 import type { Call, Offer } from '../contract/index.ts'
 
 describe('what is offered', () => {
@@ -20,7 +21,7 @@ describe('what is offered', () => {
     const me = await (await playgroundWorld()).page()
     const first = (await me.get('/servers/shop/tools?limit=2')).body as { items: Offer[]; next: string }
     const rest = (await me.get(`/servers/shop/tools?after=${first.next}`)).body as { items: Offer[] }
-    expect([...first.items, ...rest.items].map(({ name }) => name)).toEqual(['order', 'large', 'wait', 'ask'])
+    expect([...first.items, ...rest.items].map(({ name }) => name)).toEqual(['order', 'large', 'wait', 'ask', 'think'])
     expect(first.items[0]).toEqual({ kind: 'tool', name: 'order', description: 'Orders', destructive: false })
     expect((await me.get('/servers/shop/resources')).body).toMatchObject({
       items: [
@@ -40,9 +41,9 @@ describe('what is offered', () => {
   it('a list is read again when the server says that it has changed, and the row of the server counts it', async () => {
     const { page, server } = await playgroundWorld()
     const me = await page()
-    await expect.poll(async () => (await me.get('/servers')).body).toMatchObject({ items: [{ status: 'up', tools: 4 }] })
+    await expect.poll(async () => (await me.get('/servers')).body).toMatchObject({ items: [{ status: 'up', tools: 5 }] })
     server.tool('late', {}, () => 'late')
-    await expect.poll(async () => (await me.get('/servers')).body).toMatchObject({ items: [{ tools: 5 }] })
+    await expect.poll(async () => (await me.get('/servers')).body).toMatchObject({ items: [{ tools: 6 }] })
   })
 })
 
@@ -125,6 +126,30 @@ describe('calls', () => {
     expect([kind, payload]).toEqual(['form', expect.objectContaining({ message: 'How many?', schema: expect.anything() })])
     expect((await me.post(`/approvals/${id}`, { yes: true, digest, content: { loaves: 3 } })).status).toBe(200)
     expect(JSON.stringify((await called).runs[0]?.result)).toContain('3')
+  })
+
+  it('that ask a model get what a person writes in its place', async () => {
+    const me = await (await playgroundWorld()).page()
+    const called = me.called({ tool: 'think', revisions: ['2025-06-18'] })
+    const { id, kind, digest, payload } = await me.waiting()
+    expect([kind, payload]).toEqual(['sampling', expect.objectContaining({ stage: 'write', params: expect.anything() })])
+    expect((await me.post(`/approvals/${id}`, { yes: true, digest, content: { text: 'Because.' } })).status).toBe(200)
+    expect(JSON.stringify((await called).runs[0]?.result)).toContain('Because.')
+  })
+
+  it('leave a connection open for five minutes, but the preferred one for good', async () => {
+    const clock = fakeClock()
+    const { page } = await playgroundWorld({}, { clock })
+    const me = await page()
+    await me.called({ tool: 'order', arguments: { item: 'bread' }, revisions: ['2025-06-18'] })
+    const open = async () => {
+      const { items } = (await me.get('/connections')).body as { items: { revision?: string; open: boolean }[] }
+      return items.filter(each => each.open).map(({ revision }) => revision)
+    }
+    await expect.poll(open).toEqual(['2025-06-18', '2026-07-28'])
+    clock.advance(300_000)
+    await expect.poll(open).toEqual(['2026-07-28'])
+    expect((await me.called({ tool: 'order', arguments: { item: 'tea' }, revisions: ['2025-06-18'] })).state).toBe('done')
   })
 
   it.each([

@@ -2,8 +2,9 @@
 import type { Call, CallQuery, CallWish, CompleteWish, OfferItemQuery, OfferQuery, RevisionRow } from '../contract/calls.ts'
 import type { List } from '../contract/problem.ts'
 import { ConsoleFailure } from '../failure.ts'
-import { paged, pageOf, slice } from '../query.ts'
+import { paged, pagedQuery, slice } from '../query.ts'
 import { type ApiRequest, nothing, type Route, type Table } from '../route.ts'
+import { reducedCall } from './calls.ts'
 import type { OfferList } from './offers.ts'
 import type { Playground } from './playground.ts'
 
@@ -16,9 +17,8 @@ export function offerRoutes(playground: Playground): Table {
       query: { revision: 'text', text: 'text', ...paged },
       answer: async ({ names, query }: ApiRequest) => {
         playground.serverNamed(names['name'])
-        const { after, limit, ...wanted } = query
-        const found = await asked(playground, () => playground.offers.list(list, wanted as OfferQuery))
-        return slice(found, pageOf({ after, ...(limit !== undefined && { limit }) }))
+        const { filters, page } = pagedQuery<OfferQuery>(query)
+        return slice(await asked(playground, () => playground.offers.list(list, filters)), page)
       },
     }) as const
   return {
@@ -83,9 +83,10 @@ export function callRoutes(playground: Playground): Table {
       ...nothing,
       role: 'viewer',
       query: { server: 'text', kind: ['tool', 'resource', 'prompt'], name: 'long', ...paged },
-      answer: ({ query }) => {
-        const { after, limit, ...wanted } = query
-        return slice(calls.list(wanted as CallQuery), pageOf({ after, ...(limit !== undefined && { limit }) }))
+      answer: ({ query, whole }) => {
+        const { filters, page } = pagedQuery<CallQuery>(query)
+        const found = calls.list(filters)
+        return slice(whole ? found : found.map(reducedCall), page)
       },
     },
     'POST /calls': {

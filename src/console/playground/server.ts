@@ -13,6 +13,8 @@ import type { ConnectObserver, Traffic } from '../frames/traffic.ts'
 
 /** How long a connection stays open that nobody uses. */
 const idleMs = 300_000
+/** What is shown of an error. */
+const mostSaid = 2_000
 
 /** What can be called: all that `connect` takes, or a function that opens a connection, as often as it is wanted. */
 export type PlaygroundTarget = Target | (() => Connection)
@@ -66,7 +68,7 @@ export class PlaygroundServer {
   #status: ServerRow['status'] = 'connecting'
   #why: Why | undefined
   #counts: Counts = { tools: 0, resources: 0, prompts: 0 }
-  #closed = false
+  readonly #end = new AbortController()
 
   constructor(parts: PlaygroundServerParts) {
     this.#parts = parts
@@ -147,17 +149,17 @@ export class PlaygroundServer {
     } finally {
       slot.users--
       if (slot.users === 0 && key !== 'preferred' && this.#slots.get(key) === slot)
-        slot.idle = this.#parts.clock.setTimeout(() => void this.#end(key, slot), idleMs, true)
+        slot.idle = this.#parts.clock.setTimeout(() => void this.#endIdle(key, slot), idleMs, true)
     }
   }
 
   async close(): Promise<void> {
-    this.#closed = true
+    this.#end.abort(new Error('The process is ending'))
     await Promise.all([...new Set(this.#slots.values())].map(slot => this.#closeSlot(slot)))
   }
 
   #open(key: RevisionId | 'preferred'): Slot {
-    if (this.#closed) throw new ConsoleFailure('UNAVAILABLE', 'The process is ending.', 'Start it again.')
+    if (this.#end.signal.aborted) throw new ConsoleFailure('UNAVAILABLE', 'The process is ending.', 'Start it again.')
     const opening = this.#connect(key)
     const slot: Slot = { opening, users: 0 }
     this.#slots.set(key, slot)
@@ -174,7 +176,7 @@ export class PlaygroundServer {
     const observer = traffic.observe(name)
     const began = performance.now()
     const only = key === 'preferred' ? {} : { revisions: [key] }
-    const wanted = { ...options, ...only, ...observer.options }
+    const wanted = { ...options, ...only, ...observer.options, signal: this.#end.signal }
     // What is opened here outlives the call that it is opened for, and its frames do not belong to that.
     const client = await passing.run({}, () => connect(typeof target === 'function' ? target() : target, wanted))
     observer.settle(client.revision)
@@ -192,15 +194,19 @@ export class PlaygroundServer {
     }
     void ended.then(error => {
       for (const [name, each] of this.#slots) if (each === slot) this.#slots.delete(name)
-      if (key === 'preferred' && !this.#closed) this.#become('down', messageOf(error ?? 'The connection has ended'))
+      if (key === 'preferred' && !this.#end.signal.aborted) this.#become('down', this.#said(error ?? 'The connection has ended'))
     })
   }
 
   #failed(key: RevisionId | 'preferred', slot: Slot, error: unknown): void {
     if (this.#slots.get(key) === slot) this.#slots.delete(key)
-    const said = this.#parts.traffic.redaction.text(messageOf(error))
+    const said = this.#said(error)
     if (key === 'preferred') this.#become('down', said)
     else this.#unspoken.set(key, said)
+  }
+
+  #said(error: unknown): string {
+    return this.#parts.traffic.redaction.text(messageOf(error)).slice(0, mostSaid)
   }
 
   #become(status: ServerRow['status'], message?: string): void {
@@ -210,7 +216,7 @@ export class PlaygroundServer {
     this.#parts.changed()
   }
 
-  async #end(key: RevisionId, slot: Slot): Promise<void> {
+  async #endIdle(key: RevisionId, slot: Slot): Promise<void> {
     if (slot.users > 0 || this.#slots.get(key) !== slot) return
     this.#slots.delete(key)
     await this.#closeSlot(slot)

@@ -3,6 +3,7 @@ import type { ServerDetail, ServerItem } from '../contract/servers.ts'
 import type { Screen } from '../contract/session.ts'
 import type { Feed } from '../feed.ts'
 import { publishFrames } from '../frames/news.ts'
+import { reducedCall } from '../playground/calls.ts'
 import type { Playground } from '../playground/playground.ts'
 import type { ConsoleAction, ConsoleSource } from './source.ts'
 
@@ -43,7 +44,7 @@ function publish(playground: Playground, feed: Feed, signal: AbortSignal): void 
     log.follow(line => feed.publish('log', line)),
     playground.follow({
       server: row => feed.publish('server', row),
-      call: call => feed.publish('call', call),
+      call: call => feed.publish('call', call, reducedCall(call)),
       tape: row => feed.publish('tape', row),
       conformance: now => feed.publish('conformance', now),
       result: row => feed.publish('result', row),

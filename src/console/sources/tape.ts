@@ -27,6 +27,10 @@ export function tapeSource({ tape, name }: TapeOptions, clock: Clock): ConsoleSo
     retry: () => undefined,
     note: action => log.add(action.outcome === 'success' ? 'info' : 'warn', 'console', sentenceOf(action)),
     observed: { log: (query, before, limit) => log.find(query, before, limit) },
-    publish: (feed, signal) => signal.addEventListener('abort', log.follow(line => feed.publish('log', line))),
+    publish: (feed, signal) =>
+      signal.addEventListener(
+        'abort',
+        log.follow(line => feed.publish('log', line)),
+      ),
   }
 }

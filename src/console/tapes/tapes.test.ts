@@ -122,7 +122,10 @@ describe('a tape without a server', () => {
       { kind: 'result', about: '1 bread', of: items[1]?.n, server: 'then' },
       { kind: 'request', status: 'ok', answer: items[0]?.n },
     ])
-    expect((await reader.get(`/frames/${items[1]?.n}`)).body).toMatchObject({ text: expect.stringContaining('bread'), notAgain: expect.any(String) })
+    expect((await reader.get(`/frames/${items[1]?.n}`)).body).toMatchObject({
+      text: expect.stringContaining('bread'),
+      notAgain: expect.any(String),
+    })
     expect((await reader.post(`/frames/${items[1]?.n}/again`)).status).toBe(404)
     expect((await reader.post('/calls', { tool: 'order' })).status).toBe(404)
     await expect(serveConsole({})).rejects.toThrow('exactly one of the options')
