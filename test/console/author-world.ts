@@ -54,7 +54,7 @@ export async function openAuthorWorld(
   const names = ['Kim', 'Kay', 'Lou']
   shop.prompt(
     'greet',
-    { arguments: { name: { required: true } }, complete: { name: typed => names.filter(each => each.startsWith(typed)) } },
+    { arguments: z.object({ name: z.string() }), complete: { name: typed => names.filter(each => each.startsWith(typed)) } },
     ({ name }) => `Hello ${name}`,
   )
   let times = 0

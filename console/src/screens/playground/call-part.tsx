@@ -115,6 +115,16 @@ function CallForm({
           </div>
           <div className="max-w-2xl">
             <ArgumentsEditor key={draftKey} label="Arguments" schema={schema} draft={draft} change={setDraft} strict={strict} />
+            {operator && kind !== 'tool' && (
+              <Completions
+                server={server.name}
+                detail={detail}
+                value={isObject(draft.value) ? draft.value : {}}
+                take={(name, value) =>
+                  setDraft(draftOf(withMember(isObject(draft.value) ? draft.value : {}, name, value), draft.mode))
+                }
+              />
+            )}
           </div>
         </section>
       )}
