@@ -135,6 +135,7 @@ describe('calls', () => {
     expect([kind, payload]).toEqual(['sampling', expect.objectContaining({ stage: 'write', params: expect.anything() })])
     expect((await me.post(`/approvals/${id}`, { yes: true, digest, content: { text: 'Because.' } })).status).toBe(200)
     expect(JSON.stringify((await called).runs[0]?.result)).toContain('Because.')
+    expect(JSON.stringify((await me.get('/log?event=console')).body)).toContain(`ann approved ${id}`)
   })
 
   it('leave a connection open for five minutes, but the preferred one for good', async () => {
@@ -181,6 +182,10 @@ describe('calls', () => {
     }
     expect(((await eve.get('/frames?text=plan-b')).body['items'] as unknown[]).length).toBe(0)
     expect((await eve.get(`/calls/${id}/results/${runs[0]?.revision}`)).status).toBe(403)
+    const failed = await me.called({ tool: 'no plan-b', arguments: {} })
+    expect(failed.runs[0]?.problem?.message).toContain('plan-b')
+    const { runs: seen } = (await eve.get(`/calls/${failed.id}`)).body as unknown as Call
+    expect(seen[0]?.problem).toEqual({ code: '-32602', message: 'The call failed.' })
     const log = JSON.stringify((await me.get('/log?event=console')).body)
     expect(log).toContain('ann called tool order of shop')
     expect(log).toContain('eve POST /calls refused ROLE_REQUIRED')

@@ -82,6 +82,8 @@ export class Playground {
   readonly #followers = new Set<PlaygroundNews>()
   readonly #end = new AbortController()
   readonly #wish: ConformanceWish | undefined
+  /** Ends the listening to answers. */
+  readonly #stop: () => void
 
   constructor(options: PlaygroundOptions, queue: ApprovalQueue, clock: Clock = realClock) {
     const { target, connect = {}, reveal = false } = options
@@ -112,6 +114,12 @@ export class Playground {
       changed: () => this.#changed(),
     })
     this.offers = new Offers(this.server, clock)
+    this.#stop = queue.subscribe({
+      answered: ({ id, yes, by }) => {
+        if (yes !== undefined)
+          this.log.add('info', 'console', `${by ?? 'somebody'} ${yes ? 'approved' : 'refused'} ${id}`, this.name)
+      },
+    })
     this.calls = new Calls({
       ...{ clock, traffic: this.traffic },
       changed: call => {
@@ -166,6 +174,7 @@ export class Playground {
 
   async close(): Promise<void> {
     this.#end.abort()
+    this.#stop()
     this.calls.close()
     await Promise.all([this.tapes.close(), this.conformance?.close(), this.server.close()])
   }
