@@ -13,6 +13,8 @@ import { openPage, type Page } from './page.ts'
 export interface AuthorWorld extends Page {
   /** What the tool `order` was asked for, in order. */
   readonly ordered: readonly string[]
+  /** The folder of the tapes. */
+  readonly tapes: string
   close(): Promise<void>
 }
 
@@ -94,6 +96,7 @@ export async function openAuthorWorld(
   return {
     ...page,
     ordered,
+    tapes,
     async close() {
       await page.tab.close()
       await running.close()

@@ -1,9 +1,13 @@
 /** What the author of a server does in the console, by keyboard alone, in a real browser against a real server. */
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { serveConsole } from 'vivarium/console'
+import { openTape } from 'vivarium/testing'
 import { type RunningBrowser, startBrowser } from '../../scripts/browser/devtools.ts'
 import { findBrowser } from '../../scripts/browser/find.ts'
 import { type AuthorWorld, openAuthorWorld } from './author-world.ts'
-import { expectQuiet } from './page.ts'
+import { expectQuiet, openPage } from './page.ts'
 
 const found = findBrowser()
 const note = found === undefined ? ' (skipped: no browser can run on this machine; CHROMIUM may name one)' : ''
@@ -222,6 +226,24 @@ describe.skipIf(found === undefined)(`the console of a server's author in a brow
     await world.sees(/\d+ differences? after/)
     await world.sees('told 2 times')
     expectQuiet(world)
+  })
+
+  it('a tape is looked at without its server, and nothing of it can be sent', async () => {
+    world = await openAuthorWorld(browser)
+    await world.go('/traffic?tape=*')
+    await named('Save only what has passed')
+    await keys('Enter')
+    await world.sees('.tape')
+    const [name = ''] = await readdir(world.tapes)
+    const alone = await serveConsole({ tape: { tape: await openTape(join(world.tapes, name)), name }, port: 0 })
+    const page = await openPage(browser, alone)
+    await page.sees('tools/list')
+    await page.go('/traffic?sel=1')
+    await page.sees('Frame 1')
+    expect(await page.tab.evaluate('document.body.innerText')).not.toMatch(/Edit and send again|Tapes/)
+    expectQuiet(page)
+    await page.tab.close()
+    await alone.close()
   })
 
   it('a conformance failure shows its statement and frames', async () => {
