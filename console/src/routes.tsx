@@ -6,8 +6,11 @@ import { ProblemCard } from './parts/problem.tsx'
 import { Approvals } from './screens/approvals/approvals.tsx'
 import { Audit } from './screens/audit/audit.tsx'
 import { Clients } from './screens/clients/clients.tsx'
+import { Conformance } from './screens/conformance/conformance.tsx'
 import { Logs } from './screens/logs/logs.tsx'
 import { Overview } from './screens/overview/overview.tsx'
+import { Playground } from './screens/playground/playground.tsx'
+import { Traffic } from './screens/traffic/traffic.tsx'
 
 /** Texts of the query that a screen reads; anything else is left out. */
 function texts<Name extends string>(...names: readonly Name[]) {
@@ -50,6 +53,40 @@ const clients = createRoute({
   component: ClientScreen,
 })
 const logs = createRoute({ getParentRoute: () => root, path: '/logs', validateSearch: texts('q'), component: LogScreen })
+
+const playground = createRoute({
+  getParentRoute: () => root,
+  path: '/playground',
+  validateSearch: texts('server', 'kind', 'item', 'rev', 'call'),
+  component: PlaygroundScreen,
+})
+const traffic = createRoute({
+  getParentRoute: () => root,
+  path: '/traffic',
+  validateSearch: texts('q', 'sel', 't', 'tape'),
+  component: TrafficScreen,
+})
+const conformance = createRoute({
+  getParentRoute: () => root,
+  path: '/conformance',
+  validateSearch: texts('cell', 'q', 'id'),
+  component: ConformanceScreen,
+})
+
+function PlaygroundScreen() {
+  const navigate = playground.useNavigate()
+  return <Playground place={playground.useSearch()} change={search => void navigate({ search })} />
+}
+
+function TrafficScreen() {
+  const navigate = traffic.useNavigate()
+  return <Traffic place={traffic.useSearch()} change={search => void navigate({ search, replace: true })} />
+}
+
+function ConformanceScreen() {
+  const navigate = conformance.useNavigate()
+  return <Conformance place={conformance.useSearch()} change={search => void navigate({ search, replace: true })} />
+}
 
 function OverviewScreen() {
   const { server } = overview.useSearch()
@@ -94,5 +131,13 @@ export function createPageRouter(self: Self): AnyRouter {
       throw redirect({ to: `/${self.screens[0] ?? 'overview'}` })
     },
   })
-  return createRouter({ routeTree: root.addChildren([start, overview, approvals, approval, audit, clients, logs]) })
+  return createRouter({
+    // Texts as they are: the router would write the text 1 as "1", and read the text true as something else.
+    parseSearch: text => Object.fromEntries(new URLSearchParams(text)),
+    stringifySearch: search => {
+      const given = Object.entries(search).filter(([, value]) => value !== undefined && value !== '')
+      return given.length === 0 ? '' : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()}`
+    },
+    routeTree: root.addChildren([start, overview, playground, traffic, conformance, approvals, approval, audit, clients, logs]),
+  })
 }

@@ -7,6 +7,7 @@ import { type RunningBrowser, startBrowser } from '../../scripts/browser/devtool
 import { findBrowser } from '../../scripts/browser/find.ts'
 import { listBuilt, listFiles, root } from '../../scripts/lib/files.ts'
 import { html } from '../html.ts'
+
 import { SHOTS, type Shot, type ShotEntry } from './table.ts'
 import { terminalPage } from './terminal.ts'
 
@@ -107,15 +108,34 @@ async function take(entry: ShotEntry, browser: RunningBrowser): Promise<Shot> {
 }
 
 /** All of them on one page, to look at. */
-function sheet(shots: readonly Shot[]): string {
-  return html`<!doctype html><meta charset="utf-8"><title>Screenshots</title>${shots.map(({ name, alt, width }) => html`<h2>${name}</h2><p>${alt}</p><img src="${name}.webp" alt="" width="${width}">`)}`
+function sheet(shots: readonly Shot[], screens: readonly string[]): string {
+  return html`<!doctype html><meta charset="utf-8"><title>Screenshots</title>${shots.map(({ name, alt, width }) => html`<h2>${name}</h2><p>${alt}</p><img src="${name}.webp" alt="" width="${width}">`)}${screens.map(file => html`<h2>${file}</h2><img src="${file}" alt="" width="900">`)}`
     .text
 }
 
+/** The screens of the console are for whoever changes them; the site does not show them. */
+async function takeScreens(): Promise<readonly string[]> {
+  const browser = findBrowser()
+  if (browser === undefined) return []
+  const running = await startBrowser(browser)
+  try {
+    // Not above: it loads the whole package, which a site alone does not need.
+    const { takeConsoleShots } = await import('../../scripts/console-shots.ts')
+    return await takeConsoleShots(running, folder)
+  } finally {
+    await running.close()
+  }
+}
+
 if (import.meta.main) {
-  const shots = await takeShots()
-  if (existsSync(folder)) writeFileSync(join(folder, 'index.html'), sheet(shots))
+  // `npm run shots -- console` takes those alone.
+  const only = process.argv[2]
+  mkdirSync(folder, { recursive: true })
+  const shots = only === 'console' ? [] : await takeShots()
+  const screens = await takeScreens()
+  writeFileSync(join(folder, 'index.html'), sheet(shots, screens))
   for (const { file, width, height } of shots)
     console.log(`${file} (${width} × ${height}, ${Math.round(readFileSync(file).length / 1024)} kB)`)
-  if (shots.length < SHOTS.length) process.exitCode = 1
+  console.log(`${screens.length} screens of the console: ${join(folder, 'index.html')}`)
+  if (only !== 'console' && shots.length < SHOTS.length) process.exitCode = 1
 }

@@ -96,8 +96,8 @@ export type OpenedTarget = Awaited<ReturnType<typeof openClient>>
 
 /** How long a server may take to open, as the help says; one that is fetched first takes longer. */
 const openMs = 60_000
-/** A package manager downloads the package first. */
-const fetchMs = 180_000
+/** A package manager downloads the package first, which takes longer. */
+export const fetchMs = 180_000
 
 /** Ends with a CliError where the target cannot be reached. */
 async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Partial<ConnectOptions> = {}) {

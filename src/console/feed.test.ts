@@ -138,7 +138,7 @@ describe('the stream', () => {
     observe.options.onStderr?.('bank', 'done')
     await expect.poll(() => stream.of('log')).toHaveLength(1)
     expect(stream.of('audit')).toEqual([])
-    expect((await read(running, cookie, { topics: 'frames' })).status).toBe(400)
+    expect((await read(running, cookie, { topics: 'weather' })).status).toBe(400)
   })
 
   it('ends with its session', async () => {

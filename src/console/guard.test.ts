@@ -1,14 +1,24 @@
 /** Who is let in, and how far: host, origin, link, cookie, roles, limits. Each sentence is a line of what the console promises. */
+import { mkdtempSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { consoleWorld, pageHeaders, signedIn, tokenIn } from '../../test/console/gateway-console.ts'
+import { inMemory, playgroundWorld, shop } from '../../test/console/playground-console.ts'
 import { upstreamOf } from '../../test/gateway/world.ts'
 import { memoryStore } from '../stores/memory.ts'
 import { fakeClock } from '../testing/clock.ts'
+import { createApprovalQueue } from './approvals.ts'
+import type { LogLine } from './contract/log.ts'
+import type { Role } from './contract/session.ts'
 import { runningConsoles, storeLink } from './links.ts'
+import { Playground } from './playground/playground.ts'
+import type { Route } from './route.ts'
 import { routesOf } from './routes.ts'
 import type { RunningConsole } from './serve.ts'
+import { playgroundSource } from './sources/playground.ts'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -198,40 +208,67 @@ const examples: Readonly<Record<string, unknown>> = {
   'POST /approvals/:id': { yes: false, digest: 'sha256:none' },
 }
 
+/** Asks for each route with each role, and gives the changes that were refused. */
+async function walk(
+  running: RunningConsole,
+  page: (who?: {
+    readonly by: string
+    readonly roles: readonly Role[]
+  }) => Promise<{ readonly cookie: string; get(path: string): Promise<{ readonly body: object }> }>,
+  routes: readonly (readonly [string, Route])[],
+): Promise<string[]> {
+  const { resources } = (await (await page()).get('/self')).body as { resources: readonly string[] }
+  expect(new Set(routes.map(([key]) => key.split(' ')[1])).add('/events')).toEqual(new Set(resources))
+  const refused: string[] = []
+  const roles = ['viewer', 'operator', 'approver'] as const
+  const known = new Map(await Promise.all(roles.map(async role => [role, await page({ by: role, roles: [role] })] as const)))
+  for (const [key, { role }] of routes) {
+    const [method = '', pattern = ''] = key.split(' ')
+    const path = Object.entries(inPaths).reduce((text, [name, value]) => text.replace(name, value), pattern)
+    const headers = method === 'GET' ? {} : pageHeaders(running)
+    const body = method === 'GET' ? '' : JSON.stringify(examples[key] ?? {})
+    expect([key, (await raw(running, method, `/api/1${path}`, headers, body)).status]).toEqual([key, 401])
+    for (const mine of roles) {
+      // Signing in is a change of which there may be fifty in a second; only a session that the route ends is not used again.
+      const me = key === 'DELETE /session' ? await page({ by: mine, roles: [mine] }) : known.get(mine)
+      const { status } = await raw(running, method, `/api/1${path}`, { ...headers, cookie: me?.cookie ?? '' }, body)
+      const isAllowed = role === 'any' || role === mine
+      expect([key, mine, status === 403]).toEqual([key, mine, !isAllowed])
+      if (!isAllowed && method !== 'GET') refused.push(`${mine} console ${key}`)
+    }
+  }
+  return refused
+}
+
+/** What stands for the names in paths. */
+const inPaths = { ':name': 'bank', ':id': 'none', ':n': '1', ':revision': 'none' }
+
 describe('every route', () => {
   it('is for its role alone, and for nobody without a session', async () => {
     const { page, console: running, gateway } = await consoleWorld({ servers: { bank: upstreamOf() } })
-    const { resources } = (await (await page()).get('/self')).body as { resources: readonly string[] }
-    const parts = { source: { observed: {} }, approvals: {}, jobs: {} } as unknown as Parameters<typeof routesOf>[0]
-    const routes = [...routesOf(parts)]
-    expect(new Set(routes.map(([key]) => key.split(' ')[1])).add('/events')).toEqual(new Set(resources))
-    const refused: string[] = []
-    const signedInAs = [
-      ['viewer', await page({ by: 'viewer', roles: ['viewer'] })],
-      ['operator', await page({ by: 'operator', roles: ['operator'] })],
-      ['approver', await page({ by: 'approver', roles: ['approver'] })],
-    ] as const
-    for (const [key, { role }] of routes) {
-      const [method = '', pattern = ''] = key.split(' ')
-      const path = pattern.replace(':name', 'bank').replace(':id', 'none')
-      const headers = method === 'GET' ? {} : pageHeaders(running)
-      const body = method === 'GET' ? '' : JSON.stringify(examples[key] ?? {})
-      expect([key, (await raw(running, method, `/api/1${path}`, headers, body)).status]).toEqual([key, 401])
-      for (const [mine, known] of signedInAs) {
-        // Signing in is a change of which there may be fifty in a second; only a session that the route ends is not used again.
-        const me = key === 'DELETE /session' ? await page({ by: mine, roles: [mine] }) : known
-        const { status } = await raw(running, method, `/api/1${path}`, { ...headers, cookie: me.cookie }, body)
-        const isAllowed = role === 'any' || role === mine
-        expect([key, mine, status === 403]).toEqual([key, mine, !isAllowed])
-        if (!isAllowed && method !== 'GET') refused.push(`${mine} console ${key}`)
-      }
-    }
+    const source = { observed: { traffic: () => [] }, audit: {}, figures: {} }
+    const parts = { source, approvals: {}, jobs: {} } as unknown as Parameters<typeof routesOf>[0]
+    const refused = await walk(running, page, [...routesOf(parts)])
     // Entries are written a moment after the answer.
     const written = async () => {
       const { items } = await gateway.audit.search({ code: 'ROLE_REQUIRED', limit: 1_000 })
       return items.map(({ more }) => `${more?.['by']} ${more?.['method']}`).sort()
     }
     await expect.poll(written).toEqual(refused.sort())
+  })
+
+  it('of a playground too, and refusals are in its log', async () => {
+    const server = shop()
+    const wanted = { server, judge: { acceptor: server.acceptor }, tapes: mkdtempSync(join(tmpdir(), 'vivarium-tapes-')) }
+    const { page, console: running } = await playgroundWorld(wanted, { payloads: 'viewer' })
+    const playground = new Playground({ ...wanted, target: inMemory(server) }, createApprovalQueue())
+    onTestFinished(() => playground.close())
+    const source = playgroundSource(playground, [])
+    const parts = { source, approvals: {}, jobs: {} } as unknown as Parameters<typeof routesOf>[0]
+    const refused = await walk(running, page, [...routesOf(parts)])
+    const { items } = (await (await page()).get('/log?event=console&text=ROLE_REQUIRED&limit=1000')).body as { items: LogLine[] }
+    const told = items.map(({ text }) => text.split(' ').slice(0, 3).join(' '))
+    expect(told.sort()).toEqual(refused.map(each => each.replace('console ', '')).sort())
   })
 
   it('answers with the headers that forbid what the page does not need', async () => {

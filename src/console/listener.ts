@@ -13,7 +13,8 @@ import { checkRequest, pathOf, redirectOf } from './guard.ts'
 import { newNonce, securityHeaders } from './headers.ts'
 import { clearCookie, cookieName, type Logins, type OpenSession, setCookie } from './login.ts'
 import { readBody, readQuery } from './query.ts'
-import { findRoute, type Route } from './routes.ts'
+import type { Route } from './route.ts'
+import { findRoute } from './routes.ts'
 import type { ConsoleAction } from './sources/source.ts'
 
 const base = '/api/1'
@@ -30,6 +31,8 @@ export interface ListenerParts {
   readonly files: PageFiles
   readonly feed: Feed
   readonly routes: ReadonlyMap<string, Route>
+  /** How to get a new link. */
+  readonly newLinkFix: string
   /** Whether a session may see exact arguments and definitions. */
   mayRead(roles: readonly Role[]): boolean
   /** Writes into the audit log what somebody did. */
@@ -115,7 +118,7 @@ async function answerApi(parts: ListenerParts, exchange: Exchanged, path: string
     throw new ConsoleFailure(
       'SESSION_REQUIRED',
       'Nobody is signed in.',
-      'Open the link that the process printed. A new one: vivarium gateway console FILE',
+      `Open the link that the process printed. ${parts.newLinkFix}`,
     )
   const search = new URL(url, `http://${host}`).searchParams
   if (method === 'GET' && inner === '/events') return openStream(parts, exchange, session, search)
@@ -123,10 +126,9 @@ async function answerApi(parts: ListenerParts, exchange: Exchanged, path: string
   if (found === undefined) throw noSuchPath()
   const { key, route, names } = found
   const done = (outcome: ConsoleAction['outcome'], code?: string): void => {
-    const about = key.includes('approvals') ? { approval: names['id'] } : { server: names['name'] }
-    const said = Object.fromEntries(Object.entries(about).filter(([, value]) => value !== undefined))
+    const about = aboutOf(key, names)
     if (route.writes && !(outcome === 'success' && route.notesItself === true))
-      parts.note({ route: key, by: session.by, outcome, ...said, ...(code !== undefined && { code }) })
+      parts.note({ route: key, by: session.by, outcome, ...about, ...(code !== undefined && { code }) })
   }
   try {
     checkRole(route.role, session)
@@ -142,6 +144,16 @@ async function answerApi(parts: ListenerParts, exchange: Exchanged, path: string
     done(status === 403 || status === 409 ? 'refused' : 'failure', problem.code)
     throw error
   }
+}
+
+/** What a request was about, by the names in its path. */
+function aboutOf(key: string, { id, name, n }: Readonly<Record<string, string>>): Partial<ConsoleAction> {
+  const about = key.includes('approvals')
+    ? { approval: id }
+    : key.includes('servers')
+      ? { server: name }
+      : { item: id ?? name ?? n }
+  return Object.fromEntries(Object.entries(about).filter(([, value]) => value !== undefined))
 }
 
 function checkRole(role: Route['role'], { roles }: OpenSession): void {

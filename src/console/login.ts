@@ -38,6 +38,8 @@ interface LoginParts {
   readonly clock: Clock
   /** Redeems a link that another process made; undefined: there is none. */
   readonly redeem?: ((hash: string) => Awaitable<LinkGrant | undefined>) | undefined
+  /** How to get a new link. */
+  readonly newLinkFix: string
   /** A session has ended; its streams end too. */
   ended(key: string): void
 }
@@ -84,11 +86,7 @@ export class Logins {
     const grant = await this.#redeem(hashOf(token), now)
     if (grant === undefined) {
       this.#countWrong(now)
-      throw new ConsoleFailure(
-        'TOKEN_REFUSED',
-        'The link is wrong, expired or was used before.',
-        'Print a new one: vivarium gateway console FILE',
-      )
+      throw new ConsoleFailure('TOKEN_REFUSED', 'The link is wrong, expired or was used before.', this.#parts.newLinkFix)
     }
     const { by, roles } = grant
     const own = newToken()

@@ -4,8 +4,8 @@ import type { List } from './contract/problem.ts'
 import { ConsoleFailure } from './failure.ts'
 import type { PageWish } from './sources/source.ts'
 
-/** What a member may be. */
-export type MemberKind = 'text' | 'number' | 'boolean' | 'record' | readonly string[]
+/** What a member may be. `long`: a text of any length that a request may have; `texts`: a list of at most 64 texts. */
+export type MemberKind = 'text' | 'long' | 'texts' | 'number' | 'boolean' | 'record' | readonly string[]
 
 /** Members by name; in a body those with `?` may be left out. A query may leave out each. */
 export type Members = Readonly<Record<string, MemberKind>>
@@ -14,6 +14,8 @@ export type Members = Readonly<Record<string, MemberKind>>
 export const paged = { after: 'text', limit: 'number' } as const
 
 const longestText = 512
+const longestAddress = 8_192
+const mostTexts = 64
 const longestFilter = 200
 const mostItems = 1_000
 
@@ -24,7 +26,8 @@ export function readQuery(search: URLSearchParams, members: Members): Readonly<R
     const kind = Object.hasOwn(members, name) ? members[name] : undefined
     if (kind === undefined) throw wrong(name, `The parameter ${shown(name)} is not known here.`, known(members))
     if (Object.hasOwn(found, name)) throw wrong(name, `The parameter ${name} is given twice.`, 'Give it once.')
-    if (text.length > (name === 'text' ? longestFilter : longestText)) throw wrong(name, `${name} is too long.`, 'Shorten it.')
+    const longest = name === 'text' ? longestFilter : kind === 'long' ? longestAddress : longestText
+    if (text.length > longest) throw wrong(name, `${name} is too long.`, 'Shorten it.')
     found[name] = kind === 'number' ? numberOf(name, text) : text
     if (Array.isArray(kind) && !kind.includes(text))
       throw wrong(name, `${name} is not one of its values.`, `Give ${kind.join(', ')}.`)
@@ -48,8 +51,7 @@ export function readBody(text: string, members: Members): Readonly<Record<string
     const name = said.replace('?', '')
     const value = body[name]
     if (value === undefined && said.endsWith('?')) continue
-    const fits = kind === 'record' ? isRecord(value) : kind === 'text' ? isText(value) : typeof value === kind
-    if (!fits) throw wrong(name, `${name} is missing or has the wrong type.`, `Give a ${String(kind)}.`)
+    if (!fits(value, kind)) throw wrong(name, `${name} is missing or has the wrong type.`, `Give ${wanted(kind)}.`)
   }
   return body
 }
@@ -59,6 +61,26 @@ export function pageOf({ after, limit = 100 }: { readonly after?: unknown; reado
   if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 1 || limit > mostItems)
     throw wrong('limit', 'limit is out of range.', `Give a whole number from 1 to ${mostItems}.`)
   return { after: after === undefined ? undefined : String(after), limit }
+}
+
+/** The filters of a query, and the page that it asks for. */
+export function pagedQuery<Filters>(query: Readonly<Record<string, string | number>>): {
+  readonly filters: Filters
+  readonly page: PageWish
+} {
+  const { after, limit, ...filters } = query
+  return { filters: filters as Filters, page: pageOf({ after, ...(limit !== undefined && { limit }) }) }
+}
+
+/** A page of numbered items, newest first, of which `find` gives as many as it is asked for before a number. */
+export function sliceNewest<T extends { readonly n: number }>(
+  { after, limit }: PageWish,
+  find: (before: number, limit: number) => readonly T[],
+): List<T> {
+  const found = find(after === undefined ? Number.POSITIVE_INFINITY : positionOf(after), limit + 1)
+  const items = found.slice(0, limit)
+  const last = items.at(-1)
+  return found.length > items.length && last !== undefined ? { items, next: String(last.n) } : { items }
 }
 
 /** A page of a list that is at hand; `after` is the index of its last item. */
@@ -72,6 +94,19 @@ export function slice<T>(all: readonly T[], { after, limit }: PageWish): List<T>
 export function positionOf(after: string): number {
   if (/^\d{1,15}$/.test(after)) return Number(after)
   throw wrong('after', 'after is not a cursor of this list.', 'Give the member next of an earlier answer.')
+}
+
+function fits(value: unknown, kind: MemberKind): boolean {
+  if (kind === 'record') return isRecord(value)
+  if (kind === 'text') return isText(value)
+  if (kind === 'long') return typeof value === 'string'
+  if (kind === 'texts') return Array.isArray(value) && value.length <= mostTexts && value.every(isText)
+  return typeof kind === 'string' ? typeof value === kind : kind.some(each => each === value)
+}
+
+function wanted(kind: MemberKind): string {
+  if (typeof kind !== 'string') return kind.join(', ')
+  return kind === 'texts' ? 'a list of texts' : `a ${kind === 'long' ? 'text' : kind}`
 }
 
 function isText(value: unknown): boolean {

@@ -1,43 +1,22 @@
 /** The API as one table: method and path, the role, what is taken, and the function. The compiler holds it against the contract. */
-import type { Awaitable } from '../jsonrpc/message.ts'
 import type { SharedApprovals } from './approvals.ts'
-import type { ConsoleApi, ConsoleRoute } from './contract/api.ts'
+import { conformanceRoutes } from './conformance/routes.ts'
 import type { Approval, ApprovalAnswer, ApprovalDetail, LikeApprovals } from './contract/approvals.ts'
 import type { AuditEntry, AuditQuery } from './contract/audit.ts'
 import type { LogQuery } from './contract/log.ts'
-import type { Role, Self } from './contract/session.ts'
-import type { TrafficQuery } from './contract/traffic.ts'
+import type { Self } from './contract/session.ts'
+import type { TrafficQuery, TrafficWindow } from './contract/traffic.ts'
 import { ConsoleFailure } from './failure.ts'
+import { frameRoutes } from './frames/routes.ts'
 import type { Jobs } from './jobs.ts'
 import { logLevels } from './log-ring.ts'
 import type { OpenSession } from './login.ts'
-import { type Members, paged, pageOf, positionOf, slice } from './query.ts'
+import { callRoutes, offerRoutes } from './playground/routes.ts'
+import { paged, pagedQuery, pageOf, positionOf, slice, sliceNewest } from './query.ts'
+import { nothing, type Route, type Table } from './route.ts'
 import { reducedApproval, shortened } from './sources/gateway-approvals.ts'
 import type { ConsoleSource } from './sources/source.ts'
-
-/** A request that passed the guard, with its session. */
-export interface ApiRequest {
-  readonly session: OpenSession
-  /** Whether it may see exact arguments and definitions. */
-  readonly whole: boolean
-  readonly names: Readonly<Record<string, string>>
-  readonly query: Readonly<Record<string, string | number>>
-  readonly body: Readonly<Record<string, unknown>>
-}
-
-/** A route of the table. `any`: every session; `none`: no session is needed. */
-export interface Route<Answer = object | undefined> {
-  readonly role: Role | 'any' | 'none'
-  readonly query: Members
-  readonly body: Members
-  /** The status of a success. */
-  readonly status: 200 | 202 | 204
-  /** Whether it changes something, which is then written down. */
-  readonly writes: boolean
-  /** A success is written down by what it does, so only refusals are noted. */
-  readonly notesItself?: true
-  answer(request: ApiRequest): Awaitable<Answer>
-}
+import { tapeRoutes } from './tapes/routes.ts'
 
 /** What the routes act on. */
 export interface RouteParts {
@@ -50,22 +29,19 @@ export interface RouteParts {
   signOut(session: OpenSession): undefined
 }
 
-type Table = {
-  readonly [Key in keyof ConsoleApi]?: Route<ConsoleApi[Key] extends ConsoleRoute ? ConsoleApi[Key]['answer'] : never>
-}
-
-const nothing = { query: {}, body: {}, status: 200, writes: false } as const
-
 /** All routes that this process has. `POST /session` is answered by the listener, because there is no session yet. */
 export function routesOf(parts: RouteParts): ReadonlyMap<string, Route> {
-  const { observed } = parts.source
+  const { observed, audit, figures, traffic, playground } = parts.source
   const table: Table = {
     ...sessionRoutes(parts),
     ...serverRoutes(parts),
     ...approvalRoutes(parts),
-    ...auditRoutes(parts),
-    ...figureRoutes(parts),
+    ...(audit !== undefined && auditRoutes(parts.jobs, audit)),
+    ...(figures !== undefined && figureRoutes(figures)),
     ...(observed !== undefined && observedRoutes(observed)),
+    ...(traffic !== undefined && frameRoutes(traffic)),
+    ...(playground !== undefined && { ...offerRoutes(playground), ...callRoutes(playground), ...tapeRoutes(playground.tapes) }),
+    ...(playground?.conformance !== undefined && conformanceRoutes(playground.conformance)),
   }
   return new Map(Object.entries(table))
 }
@@ -112,10 +88,11 @@ function approvalRoutes({ source, approvals, fourEyes, now }: RouteParts): Table
   const visible = (approval: Approval, whole: boolean): Approval => (whole ? approval : reducedApproval(approval))
   /** Earlier answers about the same tool. */
   const like = async ({ server, tool }: Approval): Promise<LikeApprovals | undefined> => {
-    if (tool === undefined) return undefined
+    const { audit } = source
+    if (tool === undefined || audit === undefined) return undefined
     const since = now() - likeDays * dayMs
     const count = async (outcome: string): Promise<number> => {
-      const { items } = await source.audit({ server, tool, since, outcome }, { after: undefined, limit: 1_000 })
+      const { items } = await audit.find({ server, tool, since, outcome }, { after: undefined, limit: 1_000 })
       return items.filter(({ more }) => more?.['approval'] !== undefined).length
     }
     return { yes: await count('approved'), no: await count('refused'), since }
@@ -160,7 +137,7 @@ const auditFilters = {
   ...{ code: 'text', by: 'text', correlation: 'text', since: 'number', until: 'number', text: 'text' },
 } as const satisfies Record<keyof AuditQuery, 'text' | 'number'>
 
-function auditRoutes({ source, jobs }: RouteParts): Table {
+function auditRoutes(jobs: Jobs, audit: NonNullable<ConsoleSource['audit']>): Table {
   const visible = (entry: AuditEntry, whole: boolean): AuditEntry => {
     if (whole || entry.more?.['arguments'] === undefined) return entry
     const { arguments: _, ...more } = entry.more
@@ -172,10 +149,9 @@ function auditRoutes({ source, jobs }: RouteParts): Table {
       role: 'viewer',
       query: { ...auditFilters, ...paged },
       answer: async ({ query, whole }) => {
-        const { after, limit, ...filters } = query
-        const page = pageOf({ after, ...(limit !== undefined && { limit }) })
+        const { filters, page } = pagedQuery<AuditQuery>(query)
         if (page.after !== undefined) positionOf(page.after)
-        const { items, ...rest } = await source.audit(filters as AuditQuery, page)
+        const { items, ...rest } = await audit.find(filters, page)
         return { items: items.map(each => visible(each, whole)), ...rest }
       },
     },
@@ -189,24 +165,24 @@ function auditRoutes({ source, jobs }: RouteParts): Table {
       role: 'operator',
       status: 202,
       writes: true,
-      answer: ({ session }) => jobs.start('proof', session.by, (progress, signal) => source.prove(progress, signal)),
+      answer: ({ session }) => jobs.start('proof', session.by, (progress, signal) => audit.prove(progress, signal)),
     },
   }
 }
 
-function figureRoutes({ source }: RouteParts): Table {
+function figureRoutes(figures: NonNullable<ConsoleSource['figures']>): Table {
   return {
     'GET /budgets': {
       ...nothing,
       role: 'viewer',
       query: paged,
-      answer: async ({ query }) => slice(await source.budgets(), pageOf(query)),
+      answer: async ({ query }) => slice(await figures.budgets(), pageOf(query)),
     },
     'GET /clients': {
       ...nothing,
       role: 'viewer',
       query: paged,
-      answer: async ({ query }) => slice(await source.clients(), pageOf(query)),
+      answer: async ({ query }) => slice(await figures.clients(), pageOf(query)),
     },
   }
 }
@@ -218,21 +194,27 @@ function observedRoutes(observed: NonNullable<ConsoleSource['observed']>): Table
       role: 'viewer',
       query: { level: logLevels, server: 'text', event: 'text', text: 'text', ...paged },
       answer: ({ query }) => {
-        const { after, limit, ...filters } = query
-        const page = pageOf({ after, ...(limit !== undefined && { limit }) })
-        const before = page.after === undefined ? Number.POSITIVE_INFINITY : positionOf(page.after)
-        const found = observed.log(filters as LogQuery, before, page.limit + 1)
-        const items = found.slice(0, page.limit)
-        const last = items.at(-1)
-        return found.length > items.length && last !== undefined ? { items, next: String(last.n) } : { items }
+        const { filters, page } = pagedQuery<LogQuery>(query)
+        return sliceNewest(page, (before, limit) => observed.log(filters, before, limit))
       },
     },
-    'GET /faults': { ...nothing, role: 'viewer', query: paged, answer: ({ query }) => slice(observed.faults(), pageOf(query)) },
+    'GET /faults': {
+      ...nothing,
+      role: 'viewer',
+      query: paged,
+      answer: ({ query }) => slice(observed.faults?.() ?? [], pageOf(query)),
+    },
+    ...(observed.traffic !== undefined && figuresOfTraffic(observed.traffic)),
+  }
+}
+
+function figuresOfTraffic(read: (query: TrafficQuery) => readonly TrafficWindow[]): Table {
+  return {
     'GET /traffic': {
       ...nothing,
       role: 'viewer',
       query: { by: ['server', 'tool', 'client', 'each'], since: 'number', step: 'number' },
-      answer: ({ query }) => ({ items: observed.traffic(query as TrafficQuery) }),
+      answer: ({ query }) => ({ items: read(query as TrafficQuery) }),
     },
   }
 }

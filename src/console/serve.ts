@@ -1,11 +1,11 @@
-/** `serveConsole`: the web console of a running gateway, on a listener of its own. */
+/** `serveConsole`: the web console of a gateway or of a server that is tried out, on a listener of its own. */
 import { hostname, userInfo } from 'node:os'
 import { type Clock, realClock } from '../core/clock.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { version } from '../revisions/revision.ts'
 import type { Store } from '../stores/store.ts'
 import { type ApprovalQueue, SharedApprovals } from './approvals.ts'
-import type { Role, Self } from './contract/session.ts'
+import type { Role, Screen, Self } from './contract/session.ts'
 import { Feed } from './feed.ts'
 import { PageFiles } from './files.ts'
 import { hostOf } from './guard.ts'
@@ -14,18 +14,27 @@ import { announceConsole, linkOf, redeemStored } from './links.ts'
 import { type ConsoleListener, listen } from './listener.ts'
 import { allRoles, Logins, type OpenSession } from './login.ts'
 import { type GatewayObserver, ObservedGateway } from './observer.ts'
+import { Playground, type PlaygroundOptions } from './playground/playground.ts'
 import { routesOf } from './routes.ts'
 import { gatewaySource } from './sources/gateway.ts'
 import { GatewayApprovals, reducedApproval, shortened } from './sources/gateway-approvals.ts'
+import { playgroundSource } from './sources/playground.ts'
 import type { ConsoleSource } from './sources/source.ts'
+import { type TapeOptions, tapeSource } from './sources/tape.ts'
 
 /** The port of the page, where it is free. */
 export const consolePort = 7425
 
+const playgroundScreens: readonly Screen[] = ['playground', 'traffic', 'conformance', 'approvals', 'logs']
+
 /** The options of `serveConsole`. */
 export interface ConsoleOptions {
-  /** The gateway to show. */
-  readonly gateway: Gateway
+  /** The gateway to show. Give exactly one of `gateway`, `playground` and `tape`. */
+  readonly gateway?: Gateway
+  /** A server to call, watch and judge: the console connects to it, and ends these connections with itself. */
+  readonly playground?: PlaygroundOptions
+  /** A tape whose frames are shown. */
+  readonly tape?: TapeOptions
   /** What was observed of it since its start; without it there is neither traffic nor log. */
   readonly observer?: GatewayObserver
   /** A queue whose approvals are shown and answered together with those of the gateway. */
@@ -41,6 +50,8 @@ export interface ConsoleOptions {
   readonly fourEyes?: boolean
   /** The name that is written into the audit log for the user of the first link. Default: the user of this machine. */
   readonly by?: string
+  /** The screens in the order of the rail, the first of which is opened. Default: all that there are. */
+  readonly screens?: readonly Screen[]
   /** The store of the gateway: `vivarium gateway console FILE` leaves further links there. */
   readonly store?: Store
   /** The folder of the page. Default: that of this package. */
@@ -76,18 +87,17 @@ export interface RunningConsole {
 }
 
 /**
- * Serves the web console of a gateway on loopback.
+ * Serves the web console of a gateway, or a playground for a server, on loopback.
  * @example
  * await using console = await serveConsole({ gateway })
  * process.stdout.write(`${console.link}\n`)
+ * @example
+ * await using console = await serveConsole({ playground: { target: 'http://127.0.0.1:7420/mcp' } })
  */
 export async function serveConsole(options: ConsoleOptions): Promise<RunningConsole> {
-  const { gateway, clock = realClock, store, onError: failed = () => {}, payloads = 'approver', fourEyes = false } = options
-  const observer = options.observer instanceof ObservedGateway ? options.observer : undefined
-  const source = gatewaySource({ gateway, observer, clock, failed })
+  const { clock = realClock, store, onError: failed = () => {}, payloads = 'approver', fourEyes = false } = options
   const approvals = queueOf(options.approvals, clock)
-  const gatewayApprovals = new GatewayApprovals(gateway, clock)
-  const detach = approvals.attach(gatewayApprovals)
+  const { source, gatewayApprovals, start, close } = subjectOf(options, { approvals, clock, failed })
   const startedAt = clock.now()
   const mayRead = (roles: readonly Role[]): boolean =>
     payloads === 'viewer' || roles.includes('operator') || roles.includes('approver')
@@ -96,6 +106,7 @@ export async function serveConsole(options: ConsoleOptions): Promise<RunningCons
     return {
       ...{ kind: source.kind, name: source.name, version, screens: source.screens, start: feed.start },
       resources: [...new Set([...routes.keys()].map(key => key.split(' ')[1] ?? '')), '/events'],
+      ...(source.target !== undefined && { target: source.target }),
       ...{ pid: process.pid, replica: hostname(), startedAt, now: clock.now(), payloads, fourEyes },
       durable: store !== undefined,
       session: { by, roles, since, until },
@@ -108,8 +119,9 @@ export async function serveConsole(options: ConsoleOptions): Promise<RunningCons
     alive: key => logins.alive(key),
     watched: watched => looking.change(watched ? feed : undefined),
   })
+  const newLinkFix = source.kind === 'gateway' ? 'Print a new one: vivarium gateway console FILE' : 'Start the command again.'
   const logins: Logins = new Logins({
-    clock,
+    ...{ clock, newLinkFix },
     redeem: store && (hash => redeemStored(store, feed.start, hash)),
     ended: key => feed.end(key),
   })
@@ -120,8 +132,19 @@ export async function serveConsole(options: ConsoleOptions): Promise<RunningCons
     self: selfOf,
     signOut: ({ key }) => void logins.close(key) as undefined,
   })
-  const parts = { clock, logins, files: new PageFiles(options.files), feed, routes, mayRead, note: source.note, failed }
+  const parts = {
+    clock,
+    logins,
+    newLinkFix,
+    files: new PageFiles(options.files),
+    feed,
+    routes,
+    mayRead,
+    note: source.note,
+    failed,
+  }
   const listener: ConsoleListener = await listen(parts, options.port ?? consolePort, options.port === undefined)
+  start()
   const url = `http://${hostOf(listener.port)}/`
   const unannounce =
     store && announceConsole(store, clock, { start: feed.start, url, replica: hostname(), pid: process.pid }, failed)
@@ -133,14 +156,53 @@ export async function serveConsole(options: ConsoleOptions): Promise<RunningCons
     port: listener.port,
     newLink,
     close: async () => {
-      detach()
       looking.change(undefined)
       feed.close()
-      await Promise.all([jobs.close(), listener.close(), unannounce?.()])
+      await Promise.all([close(), jobs.close(), listener.close(), unannounce?.()])
     },
     [Symbol.asyncDispose]: () => running.close(),
   }
   return running
+}
+
+interface Subject {
+  readonly source: ConsoleSource
+  readonly gatewayApprovals?: GatewayApprovals
+  /** Called when the listener is open. */
+  start(): void
+  close(): Promise<void>
+}
+
+interface SubjectParts {
+  readonly approvals: SharedApprovals
+  readonly clock: Clock
+  failed(error: unknown): void
+}
+
+/** What the console shows. */
+function subjectOf(options: ConsoleOptions, { approvals, clock, failed }: SubjectParts): Subject {
+  const { gateway, playground: wanted, tape, screens } = options
+  if ([gateway, wanted, tape].filter(each => each !== undefined).length !== 1)
+    throw new TypeError('serveConsole needs exactly one of the options gateway, playground and tape')
+  if (tape !== undefined) return { source: tapeSource(tape, clock), start: () => {}, close: async () => {} }
+  if (wanted !== undefined) {
+    const playground = new Playground(wanted, approvals, clock)
+    return {
+      source: playgroundSource(playground, screens ?? playgroundScreens),
+      start: () => void playground.start(options.by ?? userName()).catch(failed),
+      close: () => playground.close(),
+    }
+  }
+  const observer = options.observer instanceof ObservedGateway ? options.observer : undefined
+  const source = gatewaySource({ gateway: gateway as Gateway, observer, clock, failed })
+  const gatewayApprovals = new GatewayApprovals(gateway as Gateway, clock)
+  const detach = approvals.attach(gatewayApprovals)
+  return {
+    source: { ...source, screens: screens ?? source.screens },
+    gatewayApprovals,
+    start: () => {},
+    close: async () => detach(),
+  }
 }
 
 function queueOf(given: ApprovalQueue | undefined, clock: Clock): SharedApprovals {
@@ -160,7 +222,7 @@ function userName(): string {
 
 interface LookingParts {
   readonly source: ConsoleSource
-  readonly gatewayApprovals: GatewayApprovals
+  readonly gatewayApprovals: GatewayApprovals | undefined
   readonly approvals: SharedApprovals
   readonly clock: Clock
   failed(error: unknown): void
@@ -191,11 +253,11 @@ class Looking {
     end.signal.addEventListener('abort', stop)
     const told = new Set<string>()
     // The first look publishes, too: what came between a page's own list and this one would be news to nobody.
-    void gatewayApprovals.follow(clock, end.signal, () => this.#look(told, feed).catch(failed)).catch(failed)
+    void gatewayApprovals?.follow(clock, end.signal, () => this.#look(gatewayApprovals, told, feed).catch(failed)).catch(failed)
   }
 
-  async #look(told: Set<string>, feed: Feed): Promise<void> {
-    const { gatewayApprovals, approvals, clock } = this.#parts
+  async #look(gatewayApprovals: GatewayApprovals, told: Set<string>, feed: Feed): Promise<void> {
+    const { approvals, clock } = this.#parts
     const { now, over } = await gatewayApprovals.look()
     for (const approval of now) {
       if (told.has(approval.id)) continue

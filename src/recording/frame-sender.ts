@@ -70,7 +70,10 @@ export class FrameSender {
     const first = sentIn(text)
     if (first?.method === 'initialize') this.#opening = first.id
     if (this.#drops(first)) return
-    const sent = this.#connection.send(text, this.#connection.carrier === 'http' ? this.#outgoing(first, headers) : idOf(first))
+    const sent = this.#connection.send(
+      text,
+      this.#connection.carrier === 'http' ? outgoingOf(first, this.#settled, headers) : idOf(first),
+    )
     if (sent === undefined) return
     sent.then(
       () => first?.method === 'notifications/initialized' && this.#listen(),
@@ -96,22 +99,6 @@ export class FrameSender {
     return true
   }
 
-  /** What HTTP needs beside the frame: headers, session and resumption. */
-  #outgoing(first: SentMessage | undefined, headers: Readonly<Record<string, string>> | undefined): Outgoing {
-    const revision = first === undefined ? this.#settled : this.#revisionOf(first)
-    const { session = true, resume = false } = revision?.http ?? {}
-    const about = { ...idOf(first), session, resume }
-    if (first?.method === 'initialize') return about
-    const own = revision?.http.headers(first?.method, first?.params, names.get(first?.method ?? ''))
-    return { ...about, headers: { ...own, ...headers } }
-  }
-
-  /** The revision that a message names, otherwise the negotiated one. */
-  #revisionOf({ params }: SentMessage): Revision | undefined {
-    const named = metaOf(params)?.[versionKey]
-    return typeof named === 'string' ? (byWire.get(named) ?? this.#settled) : this.#settled
-  }
-
   /** Takes the negotiated revision from the answer to `initialize`. */
   #settle(text: string): void {
     const answer = jsonValue(text)
@@ -129,6 +116,32 @@ export class FrameSender {
     const headers = this.#settled.http.headers(undefined, undefined, undefined)
     listen.call(this.#connection, { session: true, resume: this.#settled.http.resume, headers })
   }
+}
+
+/** What goes with a frame that somebody else wrote, on a connection that speaks this revision. */
+export function foreignOutgoing(text: string, { carrier }: Pick<Connection, 'carrier'>, settled: Revision | undefined): Outgoing {
+  const first = sentIn(text)
+  return carrier === 'http' ? outgoingOf(first, settled) : idOf(first)
+}
+
+/** What HTTP needs beside the frame: headers, session and resumption. */
+function outgoingOf(
+  first: SentMessage | undefined,
+  settled: Revision | undefined,
+  headers?: Readonly<Record<string, string>>,
+): Outgoing {
+  const revision = revisionOf(first?.params, settled)
+  const { session = true, resume = false } = revision?.http ?? {}
+  const about = { ...idOf(first), session, resume }
+  if (first?.method === 'initialize') return about
+  const own = revision?.http.headers(first?.method, first?.params, names.get(first?.method ?? ''))
+  return { ...about, headers: { ...own, ...headers } }
+}
+
+/** The revision that a message names, otherwise the negotiated one. */
+function revisionOf(params: Params | undefined, settled: Revision | undefined): Revision | undefined {
+  const named = metaOf(params)?.[versionKey]
+  return typeof named === 'string' ? (byWire.get(named) ?? settled) : settled
 }
 
 function idOf(first: SentMessage | undefined): Outgoing {

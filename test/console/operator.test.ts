@@ -3,7 +3,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type RunningBrowser, startBrowser } from '../../scripts/browser/devtools.ts'
 import { findBrowser } from '../../scripts/browser/find.ts'
 import { expectLog } from '../log-lines/lines.ts'
-import { expectQuiet, openWorld, pastTheInertMoment, type World } from './world.ts'
+import { expectQuiet } from './page.ts'
+import { openWorld, pastTheInertMoment, type World } from './world.ts'
 
 const found = findBrowser()
 const note = found === undefined ? ' (skipped: no browser can run on this machine; CHROMIUM may name one)' : ''

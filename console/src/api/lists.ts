@@ -1,6 +1,6 @@
 /** Reads lists of the process. Events of the stream change what was read, or mark it as stale. */
 import { queryOptions, useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import type { AuditQuery, ConsoleApi, Job, List, LogQuery, TrafficQuery } from '#contract'
+import type { AuditQuery, ConsoleApi, Job, List, LogQuery, PageQuery, TrafficQuery } from '#contract'
 import { request } from './client.ts'
 
 /** How many rows of a long list are read at once. */
@@ -8,21 +8,36 @@ const pageSize = 200
 
 type Listed<Route extends keyof ConsoleApi> = ConsoleApi[Route]['answer'] extends List<infer T> ? T : never
 
+type WholeList =
+  | 'GET /servers'
+  | 'GET /approvals'
+  | 'GET /budgets'
+  | 'GET /clients'
+  | 'GET /faults'
+  | 'GET /connections'
+  | 'GET /tapes'
+
 /** A whole list: for those that are short by their nature. */
-function whole<Route extends 'GET /servers' | 'GET /approvals' | 'GET /budgets' | 'GET /clients' | 'GET /faults'>(route: Route) {
+function whole<Route extends WholeList>(route: Route) {
   return queryOptions({
     queryKey: [route.slice('GET /'.length)],
-    queryFn: async ({ signal }): Promise<readonly Listed<Route>[]> => {
-      const items: Listed<Route>[] = []
-      for (let after: string | undefined; ; ) {
-        const query = { limit: 1000, ...(after !== undefined && { after }) }
-        const page = (await request(route, { query: query as never, signal })) as List<Listed<Route>>
-        items.push(...page.items)
-        after = page.next
-        if (after === undefined) return items
-      }
-    },
+    queryFn: ({ signal }): Promise<readonly Listed<Route>[]> =>
+      readAll(query => request(route, { query: query as never, signal }) as Promise<List<Listed<Route>>>),
   })
+}
+
+/** All items of a list, or the first `most` of them. */
+export async function readAll<T>(
+  read: (page: PageQuery) => Promise<List<T>>,
+  most = Number.POSITIVE_INFINITY,
+): Promise<readonly T[]> {
+  const items: T[] = []
+  for (let after: string | undefined; ; ) {
+    const page = await read({ limit: 1000, ...(after !== undefined && { after }) })
+    items.push(...page.items)
+    after = page.next
+    if (after === undefined || items.length >= most) return items
+  }
 }
 
 export const serverList = whole('GET /servers')
@@ -30,6 +45,8 @@ export const approvalList = whole('GET /approvals')
 export const budgetList = whole('GET /budgets')
 export const clientList = whole('GET /clients')
 export const faultList = whole('GET /faults')
+export const connectionList = whole('GET /connections')
+export const tapeList = whole('GET /tapes')
 
 /** One server with what it offers. */
 export function useServer(name: string | undefined) {

@@ -3,8 +3,10 @@
  * the truth; after `lost`, or another start of the process, all are read again.
  */
 import type { QueryClient } from '@tanstack/react-query'
-import type { Approval, ApprovalDetail, Budget, ConsoleEvent, ServerRow } from '#contract'
-import { approvalList, budgetList, lastProof, serverList } from '../api/lists.ts'
+import type { Approval, ApprovalDetail, Budget, Call, ConformanceResult, ConsoleEvent, ServerRow, TapeRow } from '#contract'
+import { conformanceKey, resultsKey } from '../api/author.ts'
+import { approvalList, budgetList, lastProof, serverList, tapeList } from '../api/lists.ts'
+import { forgetFrames, readFrames, takeFrames } from './frames.ts'
 
 const staleMs = 1000
 
@@ -28,12 +30,16 @@ export function applyTo(client: QueryClient): (events: readonly ConsoleEvent[]) 
     switch (event.event) {
       case 'hello':
         // At the first one, too: what happened between the first lists and the stream is in neither.
-        if (start !== event.data.self.start) void client.invalidateQueries()
+        if (start !== event.data.self.start) {
+          void client.invalidateQueries()
+          if (start !== undefined) forgetFrames()
+        }
         start = event.data.self.start
         client.setQueryData(['self'], event.data.self)
         return
       case 'lost':
         void client.invalidateQueries()
+        void readFrames()
         return
       case 'server': {
         const row = event.data
@@ -73,9 +79,49 @@ export function applyTo(client: QueryClient): (events: readonly ConsoleEvent[]) 
         return
       case 'traffic':
         return
+      case 'frames':
+        takeFrames(event.data.rows, event.data.skipped)
+        return
+      case 'connection':
+        mark('connections')
+        return
+      case 'call':
+        takeCall(client, event.data)
+        return
+      case 'tape': {
+        const tape = event.data
+        change<TapeRow>(tapeList.queryKey, all => [...all.filter(({ name }) => name !== tape.name), tape].sort(byName))
+        if (!tape.recording) mark('tapes')
+        return
+      }
+      case 'conformance':
+        client.setQueryData(conformanceKey, event.data)
+        if (event.data.state !== 'running') mark('conformance')
+        return
+      case 'result': {
+        const result = event.data
+        // The first one begins another run.
+        change<ConformanceResult>(resultsKey, all =>
+          result.n === 1 ? [result] : [...all.filter(({ n }) => n < result.n), result],
+        )
+        return
+      }
     }
   }
   return events => {
     for (const event of events) apply(event)
   }
+}
+
+const byName = (a: TapeRow, b: TapeRow) => (a.name < b.name ? -1 : 1)
+
+/** News of a call come without results: what was read stays, and is read again once another run has ended. */
+function takeCall(client: QueryClient, call: Call): void {
+  const queryKey = ['calls', call.id]
+  const shown = client.getQueryData<Call>(queryKey)
+  if (shown === undefined) return
+  const before = (revision: string) => shown.runs.find(run => run.revision === revision)
+  client.setQueryData<Call>(queryKey, { ...shown, ...call, runs: call.runs.map(run => ({ ...before(run.revision), ...run })) })
+  const ended = call.runs.some(run => run.state === 'done' && before(run.revision)?.state !== 'done')
+  if (ended || call.state !== shown.state) void client.invalidateQueries({ queryKey, exact: true })
 }

@@ -21,4 +21,10 @@ export const eventNames = [
   'traffic',
   'spent',
   'job',
+  'frames',
+  'connection',
+  'call',
+  'tape',
+  'conformance',
+  'result',
 ] as const satisfies readonly ConsoleEvent['event'][]

@@ -20,3 +20,8 @@ export function useConsole(): ConsoleContext {
 export function useRole(role: Role): boolean {
   return useConsole().self.session.roles.includes(role)
 }
+
+/** Whether this kind of process has a path of the API, e.g. `/tapes`. */
+export function useResource(path: string): boolean {
+  return useConsole().self.resources.includes(path)
+}

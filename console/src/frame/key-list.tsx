@@ -1,6 +1,7 @@
 /** The keys of the page, and of the screen below. */
 import type { ReactNode } from 'react'
 import { Button } from '../parts/button.tsx'
+import { useConsole } from './context.ts'
 import { Dialog } from './dialog.tsx'
 import { setPreferences, usePreferences } from './preferences.ts'
 import { screenEntries } from './screens.ts'
@@ -14,12 +15,21 @@ const common: readonly (readonly [keys: string, does: string])[] = [
   ['Space', 'hold a list that grows'],
   ['y o n', 'approvals: yes for longer, yes once, no'],
   ['p', 'audit: prove the chain'],
+  ['r e v', 'playground: run, form or JSON, revisions'],
+  ['t', 'traffic: the time axis'],
+  ['.', 'traffic: edit the frame and send it again'],
+  ['f', 'conformance: the next failure'],
   ['?', 'these keys'],
 ]
 
 export function KeyList({ close }: { readonly close: () => void }): ReactNode {
   const { letters } = usePreferences()
-  const rows = [...common, ...screenEntries.map(({ letter, title }) => [`g ${letter}`, title] as const)]
+  const { self } = useConsole()
+  const here = screenEntries.filter(({ screen }) => self.screens.includes(screen))
+  const names = here.map(({ screen }) => `${screen}:`)
+  // Keys of screens that this kind of process lacks would only be in the way.
+  const known = common.filter(([, does]) => !/^\w+:/.test(does) || names.some(name => does.startsWith(name)))
+  const rows = [...known, ...here.map(({ letter, title }) => [`g ${letter}`, title] as const)]
   return (
     <Dialog label="Keys" close={close}>
       <div className="p-5">

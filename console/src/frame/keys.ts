@@ -18,7 +18,7 @@ export function useKeys(keys: KeyMap): void {
     const hear = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
       if (event.key.length === 1 && !preferences().letters) return
-      if (isTyping(event.target) || document.querySelector('dialog[open]') !== null) return
+      if (belongsTo(event) || document.querySelector('dialog[open]') !== null) return
       const first = begun.current
       const pair = first !== undefined && event.timeStamp - first.at < pairMs ? `${first.key} ${event.key}` : event.key
       const act = keys[pair] ?? (pair === event.key ? undefined : keys[event.key])
@@ -35,7 +35,11 @@ export function useKeys(keys: KeyMap): void {
   }, [keys])
 }
 
-/** Whether a key belongs to the element that has the focus. */
-function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+/** Whether a key belongs to the element that has the focus: whatever is typed into a field, and what presses a button. */
+function belongsTo({ target, key }: KeyboardEvent): boolean {
+  if (!(target instanceof HTMLElement)) return false
+  const presses = key === ' ' || key === 'Enter'
+  if (target instanceof HTMLInputElement && /^(checkbox|radio)$/.test(target.type)) return presses || key.startsWith('Arrow')
+  if (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return true
+  return presses && /^(BUTTON|A|SUMMARY)$/.test(target.tagName)
 }

@@ -4,7 +4,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { type KeyboardEvent, type ReactNode, useId, useMemo, useState } from 'react'
 import { approvalList, serverList } from '../api/lists.ts'
 import { Text } from '../parts/text.tsx'
-import { useConsole } from './context.ts'
+import { useConsole, useResource } from './context.ts'
 import { Dialog } from './dialog.tsx'
 import { setPreferences } from './preferences.ts'
 import { screenEntries } from './screens.ts'
@@ -82,10 +82,11 @@ export function Palette({ close }: { readonly close: () => void }): ReactNode {
 function useChoices(): readonly Choice[] {
   const { self } = useConsole()
   const navigate = useNavigate()
-  const servers = useQuery(serverList).data
-  const approvals = useQuery(approvalList).data
+  const servers = useQuery({ ...serverList, enabled: useResource('/servers') }).data
+  const approvals = useQuery({ ...approvalList, enabled: useResource('/approvals') }).data
   return useMemo(() => {
     const go = (to: string) => () => void navigate({ to })
+    const serverScreen = self.screens.includes('overview') ? 'overview' : 'playground'
     const themes = ['system', 'light', 'dark'] as const
     return [
       ...screenEntries
@@ -94,7 +95,7 @@ function useChoices(): readonly Choice[] {
       ...(servers ?? []).map(({ name }) => ({
         kind: 'server',
         title: name,
-        run: go(`/overview?server=${encodeURIComponent(name)}`),
+        run: go(`/${serverScreen}?server=${encodeURIComponent(name)}`),
       })),
       ...(approvals ?? []).map(({ id, server, tool, text }) => ({
         kind: 'approval',

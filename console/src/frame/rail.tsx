@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { approvalList, faultList } from '../api/lists.ts'
 import { useFeed } from '../feed/feed.ts'
-import { useConsole } from './context.ts'
+import { useConsole, useResource } from './context.ts'
 import { Icon } from './icon.tsx'
 import { screenEntries } from './screens.ts'
 
@@ -13,8 +13,8 @@ const statusWords = { connecting: 'connecting', live: 'live', waiting: 'disconne
 export function Rail(): ReactNode {
   const { self, feed } = useConsole()
   const { status } = useFeed(feed)
-  const approvals = useQuery(approvalList).data?.length ?? 0
-  const faults = useQuery(faultList).data?.length ?? 0
+  const approvals = useQuery({ ...approvalList, enabled: useResource('/approvals') }).data?.length ?? 0
+  const faults = useQuery({ ...faultList, enabled: useResource('/faults') }).data?.length ?? 0
   const counts: Readonly<Record<string, number>> = { approvals, logs: faults }
   return (
     <nav

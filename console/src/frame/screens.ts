@@ -20,6 +20,27 @@ export const screenEntries: readonly ScreenEntry[] = [
     icon: 'M2 2h5v6H2zM9 2h5v4H9zM9 8h5v6H9zM2 10h5v4H2z',
   },
   {
+    screen: 'playground',
+    title: 'Playground',
+    path: '/playground',
+    letter: 'p',
+    icon: 'M4.5 2.2v11.6L13.5 8z',
+  },
+  {
+    screen: 'traffic',
+    title: 'Traffic',
+    path: '/traffic',
+    letter: 't',
+    icon: 'M1.5 5h11M10 2l3 3-3 3M14.5 11h-11M6 8l-3 3 3 3',
+  },
+  {
+    screen: 'conformance',
+    title: 'Conformance',
+    path: '/conformance',
+    letter: 'f',
+    icon: 'M1.5 2.5h13v11h-13zM1.5 6h13M6 2.5v11M8.2 9.8l1.4 1.4 2.6-2.8',
+  },
+  {
     screen: 'approvals',
     title: 'Approvals',
     path: '/approvals',

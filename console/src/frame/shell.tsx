@@ -22,6 +22,9 @@ export function Shell(): ReactNode {
   }, [title, self.name])
   useEffect(() => {
     const hear = (event: KeyboardEvent) => {
+      // Out of a field, so that letters act again; Tab goes on from there.
+      const { target } = event
+      if (event.key === 'Escape' && target instanceof HTMLElement && target.matches('main :is(input, textarea)')) target.blur()
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'k') return
       event.preventDefault()
       setOpen('palette')

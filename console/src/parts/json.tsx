@@ -1,11 +1,6 @@
-/** A value as JSON. Long ones are cut until the reader asks for the rest, so that 5 MB leave the page usable. */
-import { type ReactNode, useState } from 'react'
-import { Button } from './button.tsx'
-import { ScrollRegion } from './scroll-region.tsx'
-import { Text } from './text.tsx'
-
-const first = 65_536
-const more = 1_048_576
+/** A value as indented JSON. */
+import { type ReactNode, useMemo } from 'react'
+import { LongText } from './long-text.tsx'
 
 /** Indented JSON, as it is compared and shown. */
 export function pretty(value: unknown): string {
@@ -13,19 +8,6 @@ export function pretty(value: unknown): string {
 }
 
 export function Json({ value, label }: { readonly value: unknown; readonly label: string }): ReactNode {
-  const [most, setMost] = useState(first)
-  const text = pretty(value)
-  return (
-    <figure className="m-0">
-      <ScrollRegion label={label}>
-        <Text>{text.slice(0, most)}</Text>
-      </ScrollRegion>
-      {text.length > most && (
-        <figcaption className="mt-2 flex items-center gap-3 text-muted">
-          {`${most.toLocaleString('en')} of ${text.length.toLocaleString('en')} characters`}
-          <Button onClick={() => setMost(most + more)}>Show more</Button>
-        </figcaption>
-      )}
-    </figure>
-  )
+  const text = useMemo(() => pretty(value), [value])
+  return <LongText text={text} label={label} />
 }

@@ -2,6 +2,7 @@
 import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { trial } from '../../../test/cli/trial.ts'
+import { signIn } from '../../../test/cli/web-sign-in.ts'
 import { connect } from '../../client/index.ts'
 
 const server = `
@@ -16,21 +17,6 @@ console: { port: 0 }
 servers: { bank: { command: ${JSON.stringify(process.execPath)}, args: [bank.mjs] } }
 rules: [{ name: money, tool: pay, do: ask, by: operator, wait: 60s }]
 `
-
-/** Signs in by a link, and calls the API. */
-async function signIn(link: string) {
-  const { origin, hash } = new URL(link)
-  const headers = { origin, 'content-type': 'application/json', 'x-vivarium': '1' }
-  const body = JSON.stringify({ token: hash.slice('#k='.length) })
-  const opened = await fetch(`${origin}/api/1/session`, { method: 'POST', headers, body })
-  const cookie = opened.headers.get('set-cookie')?.split(';')[0] ?? ''
-  const send = async (method: string, path: string, given?: unknown) => {
-    const sent = given === undefined ? {} : { body: JSON.stringify(given) }
-    const answer = await fetch(`${origin}/api/1${path}`, { method, headers: { ...headers, cookie }, ...sent })
-    return (await answer.json()) as Record<string, unknown>
-  }
-  return { status: opened.status, send }
-}
 
 test('a link from the gateway and one from a second terminal sign in; a yes in the page is told in the terminal', {
   timeout: 120_000,

@@ -6,13 +6,17 @@ import type { Io } from '../io.ts'
 import { asideOf, type Printer, printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
 import { liveFacts, observeConnection, type ServerFacts, serverFactsOf } from '../server-facts.ts'
+import { resolveTarget, splitTarget } from '../target.ts'
 import { brief, say, type Words } from '../terminal/text.ts'
+import { playgroundOf, type WebOptions, webOptions } from '../web-options.ts'
 import { tellFailed } from './list.ts'
 
 /** The options of `vivarium inspect`. */
-interface InspectOptions extends ConnectingOptions {
+interface InspectOptions extends ConnectingOptions, WebOptions {
   /** Ask as a live host, too, where the server does not say that it is live. */
   readonly live?: boolean
+  /** Show fields of frames that look secret in the console. */
+  readonly reveal?: boolean
 }
 
 /** `vivarium inspect`. */
@@ -20,17 +24,24 @@ export const inspect: Verb = (command, io) => {
   command
     .argument('[target]', targetAbout)
     .option('--live', 'Also connect as an MCP Live host if the server does not announce MCP Live')
+  webOptions(command, 'Open the playground in the browser: call, watch and judge the server').option(
+    '--reveal',
+    'With --web: show fields of frames that look secret, too',
+  )
   connectingOptions(command)
+    .note('With --web nothing is printed about the server: the page shows it until you press Ctrl-C.')
     .examples([
       ['vivarium inspect https://example.com/mcp', 'Inspect a server at an address'],
       ['vivarium inspect ./server.ts --revision 2025-06-18', 'See what an older client sees'],
       ['vivarium inspect github --format json', 'Inspect a configured server, as JSON'],
+      ['vivarium inspect ./server.ts --web', 'Call a server and watch its frames in the browser'],
     ])
     .action<InspectOptions>(call => run(call, io))
 }
 
 /** Collects the facts of a server and prints them. */
 async function run(call: VerbCall<InspectOptions>, io: Io): Promise<number> {
+  if (call.options.web === true) return playground(call, io)
   const { heard, wrap } = observeConnection()
   return withClient(
     call,
@@ -46,6 +57,15 @@ async function run(call: VerbCall<InspectOptions>, io: Io): Promise<number> {
     },
     { wrap },
   )
+}
+
+/** Serves the playground for a server. */
+async function playground(call: VerbCall<InspectOptions>, io: Io): Promise<number> {
+  const [{ webConsole }, resolved] = await Promise.all([
+    import('../web-console.ts'),
+    resolveTarget(splitTarget(call).target, io, call.options),
+  ])
+  return webConsole({ playground: playgroundOf(resolved, call.options, io) }, call.options, io)
 }
 
 /** The manifest as its document: that is what others know it by. */

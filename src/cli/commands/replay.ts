@@ -11,9 +11,10 @@ import { type Printer, printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
 import { resolveTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
+import type { WebOptions } from '../web-options.ts'
 
 /** The options of `vivarium replay`. */
-interface ReplayOptions extends AccessOptions {
+interface ReplayOptions extends AccessOptions, Pick<WebOptions, 'web' | 'open'> {
   /** The server to which the tape is sent. */
   readonly against?: string
   /** Serve the tape as a mock. */
@@ -50,7 +51,11 @@ export const replay: Verb = (command, io) => {
       })
       .option('--serve', 'Serve the tape as a mock server, with the recorded answers')
       .option('--stdio', 'With --serve: serve over standard input and output')
-      .option('--port <number>', 'With --serve: serve over HTTP at this port (default: any free port)', { parse: portOf })
+      .option('--web', 'Show the frames of the tape in the browser')
+      .option('--no-open', 'With --web: do not open the browser')
+      .option('--port <number>', 'With --serve: serve over HTTP at this port (default: any free port); with --web: the console', {
+        parse: portOf,
+      })
       .option('--speed <factor>', 'With --serve: set the pace; 1 is that of the tape (default: no waiting)', { parse: numberOf })
       .option('--fault <rule>', 'With --serve: inject a fault, KIND[=VALUE][@METHOD][:PROBABILITY]', { repeated: true })
       .option('--seed <number>', 'With --serve: repeat the faults of this seed (default: 1)', { parse: numberOf }),
@@ -61,6 +66,7 @@ export const replay: Verb = (command, io) => {
     .examples([
       ['vivarium replay notes.tape --against ./server.ts', 'Does the new version answer as the old one did?'],
       ['vivarium replay notes.tape --serve --port 7000', 'Serve the recorded answers, without the server'],
+      ['vivarium replay notes.tape --web', 'See the recorded frames in the browser'],
       [
         'vivarium replay notes.tape --serve --stdio --fault drop@tools/call:0.2 --seed 7',
         'Lose one in five answers to tool calls',
@@ -81,14 +87,18 @@ async function run(call: VerbCall<ReplayOptions>, io: Io): Promise<number> {
   const { words, command, options } = call
   const [file = ''] = words
   const target = command !== undefined ? ['--', ...command] : options.against === undefined ? undefined : [options.against]
-  if ((target === undefined) === (options.serve !== true))
+  if ([target !== undefined, options.serve === true, options.web === true].filter(Boolean).length !== 1)
     throw new CliError(
-      'Pass exactly one of --against and --serve',
-      'Use --against TARGET to compare, or --serve to serve the tape',
+      'Pass exactly one of --against, --serve and --web',
+      'Use --against TARGET to compare, --serve to serve the tape, or --web to see it',
     )
   const tape = await read(file)
   if (tape.cut)
     printerOf(io).aside.line(`vivarium: The last line of ${clip(file)} is incomplete; everything before it is replayed`)
+  if (options.web === true) {
+    const { webConsole } = await import('../web-console.ts')
+    return webConsole({ tape: { tape, name: file } }, options, io)
+  }
   return target === undefined ? serve(tape, call, io) : against(tape, target, call, io)
 }
 

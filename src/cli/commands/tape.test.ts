@@ -138,7 +138,7 @@ describe('vivarium replay', () => {
     })
     await recorded()
     await expect(start(['replay', file]).code).rejects.toMatchObject({
-      fix: 'Use --against TARGET to compare, or --serve to serve the tape',
+      fix: 'Use --against TARGET to compare, --serve to serve the tape, or --web to see it',
     })
     await expect(start(['replay', file, '--serve', '--against', 'x']).code).rejects.toMatchObject({ message: /one thing only/ })
     expect(await readFile(file, 'utf8')).toContain('Hello')

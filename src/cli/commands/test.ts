@@ -36,9 +36,10 @@ import { createProgress, printerOf } from '../print.ts'
 import { connectionGroup, type Verb, type VerbCall } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
 import { trustOption } from '../trust/consent.ts'
+import { playgroundOf, type WebOptions, webOptions } from '../web-options.ts'
 
 /** The options of `vivarium test`. */
-interface TestOptions extends Pick<ConnectingOptions, 'trust' | 'header' | 'bearerEnv' | 'auth' | 'config'> {
+interface TestOptions extends WebOptions, Pick<ConnectingOptions, 'trust' | 'header' | 'bearerEnv' | 'auth' | 'config'> {
   readonly format: 'text' | 'json'
   /** Only these revisions. */
   readonly revision?: readonly RevisionId[]
@@ -96,6 +97,7 @@ export const test: Verb = (command, io) => {
     .option('--report <file>', 'Write the whole report as JSON')
     .option('--junit <file>', 'Write the results as JUnit XML')
     .option('--badge <file>', 'Write a badge as JSON')
+  webOptions(command, 'Test in the browser: results as they come, with the frames of each failure')
   trustOption(command, connectionGroup)
     .option('--config <file>', 'Look the name up in this config file only', { group: connectionGroup })
     .option('--header <line>', headerAbout, { repeated: true, group: connectionGroup })
@@ -111,6 +113,7 @@ export const test: Verb = (command, io) => {
       ['vivarium test notes --junit results.xml --badge badge.json', 'Write files for a build'],
       ['vivarium test https://example.com/mcp --bearer-env TOKEN', 'Test a server that requires a token'],
       ['vivarium test --client "node my-client.js"', 'Test a client'],
+      ['vivarium test ./server.ts --web', 'Test in the browser'],
     ])
     .action<TestOptions>(call => run(call, io))
 }
@@ -143,6 +146,7 @@ function portNumber(text: string): number {
 
 /** Judges, writes the report files, prints the table, and gives the exit code. */
 async function run(call: VerbCall<TestOptions>, io: Io): Promise<number> {
+  if (call.options.web === true) return inBrowser(call, io)
   // Into a file or a log it would be a line for every second.
   const bar = io.errors.isTTY === true ? createProgress(io) : { show: () => {}, end: () => {} }
   const { options } = call
@@ -168,6 +172,27 @@ async function run(call: VerbCall<TestOptions>, io: Io): Promise<number> {
     bar.end()
   }
 }
+
+/** Serves the console at its screen of conformance, where the run is started with what the command line says. */
+async function inBrowser(call: VerbCall<TestOptions>, io: Io): Promise<number> {
+  const { options } = call
+  const other = (['client', 'host', 'issuer', 'only', 'junit', 'badge', 'report'] as const).find(
+    name => options[name] !== undefined,
+  )
+  if (other !== undefined)
+    throw new CliError(
+      `--web and --${other} cannot be used together`,
+      'Remove one of them; the page exports JSON, JUnit and a badge',
+    )
+  const { webConsole } = await import('../web-console.ts')
+  const resolved = await resolveTarget(splitTarget(call).target, io, { config: options.config, trust: options.trust })
+  const { revision: revisions, carrier: carriers, allowWrites, ...connecting } = options
+  const playground = { ...playgroundOf(resolved, connecting, io), judge: targetOf(resolved.target, options) }
+  const run = { allowWrites: allowWrites === true, ...given({ revisions, carriers }) }
+  return webConsole({ playground: { ...playground, run }, screens: testScreens }, options, io)
+}
+
+const testScreens = ['conformance', 'traffic', 'playground', 'approvals', 'logs'] as const
 
 /** A report on a server, and the command that judges it again with other options. It is judged a second time with a token, where it lets nobody in without one. */
 async function judgeServer(call: VerbCall<TestOptions>, io: Io, bar: ReturnType<typeof createProgress>) {

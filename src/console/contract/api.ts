@@ -1,11 +1,35 @@
 /** Every route of the API with its types. The route table of the process is held against this by the compiler. */
 import type { Answered, Approval, ApprovalAnswer, ApprovalDetail } from './approvals.ts'
 import type { AuditEntry, AuditQuery } from './audit.ts'
+import type {
+  Call,
+  CallQuery,
+  CallResult,
+  CallWish,
+  CompleteWish,
+  Completions,
+  Offer,
+  OfferDetail,
+  OfferItemQuery,
+  OfferQuery,
+  RevisionRow,
+} from './calls.ts'
+import type {
+  Conformance,
+  ConformanceDetail,
+  ConformanceExport,
+  ConformanceExportQuery,
+  ConformanceQuery,
+  ConformanceResult,
+  ConformanceWish,
+} from './conformance.ts'
+import type { ConnectionRow, FrameAgain, FrameDetail, FrameQuery, FrameRow, FrameSent } from './frames.ts'
 import type { Job } from './jobs.ts'
 import type { Fault, LogLine, LogQuery } from './log.ts'
 import type { List, PageQuery } from './problem.ts'
 import type { ServerDetail, ServerRow } from './servers.ts'
 import type { Self, Session } from './session.ts'
+import type { TapeDetail, TapeReplay, TapeReplayWish, TapeRow, TapeServeWish, TapeWish } from './tapes.ts'
 import type { Budget, Client, TrafficQuery, TrafficWindow } from './traffic.ts'
 
 /** What a route takes and gives. */
@@ -59,4 +83,66 @@ export interface ConsoleApi {
   'GET /budgets': { query: PageQuery; answer: List<Budget> }
   /** Viewer. Those of the config first, in its order. */
   'GET /clients': { query: PageQuery; answer: List<Client> }
+
+  /** Viewer. Newest first. */
+  'GET /frames': { query: FrameQuery & PageQuery; answer: List<FrameRow> }
+  /** Viewer. 404 also for a frame that is no longer kept. */
+  'GET /frames/:n': { answer: FrameDetail }
+  /** Operator. Sends the very frame, or an edited one, with a new id: 202. */
+  'POST /frames/:n/again': { body: FrameAgain; answer: FrameSent }
+  /** Viewer. Open ones first, then newest first; of those that have ended the last 100. */
+  'GET /connections': { query: PageQuery; answer: List<ConnectionRow> }
+
+  /** Viewer. In the order of the server. 503 with the server's reason where it cannot be asked. */
+  'GET /servers/:name/tools': { query: OfferQuery & PageQuery; answer: List<Offer> }
+  /** Viewer. Resources, then templates. */
+  'GET /servers/:name/resources': { query: OfferQuery & PageQuery; answer: List<Offer> }
+  /** Viewer. */
+  'GET /servers/:name/prompts': { query: OfferQuery & PageQuery; answer: List<Offer> }
+  /** Viewer. One tool, resource, template or prompt, whole. */
+  'GET /servers/:name/offer': { query: OfferItemQuery; answer: OfferDetail }
+  /** Viewer. The newest revision first. */
+  'GET /servers/:name/revisions': { answer: List<RevisionRow> }
+  /** Operator. Values for an argument. */
+  'POST /complete': { body: CompleteWish; answer: Completions }
+  /** Viewer. Newest first, without arguments and results. */
+  'GET /calls': { query: CallQuery & PageQuery; answer: List<Call> }
+  /** Operator. Starts a call: 202. */
+  'POST /calls': { body: CallWish; answer: Call }
+  /** Viewer. */
+  'GET /calls/:id': { answer: Call }
+  /** Viewer who may see payloads, operator, approver. A long result. */
+  'GET /calls/:id/results/:revision': { answer: CallResult }
+  /** Operator. Cancels the call where it still runs: 204. */
+  'DELETE /calls/:id': { answer: undefined }
+
+  /** Viewer. By name. */
+  'GET /tapes': { query: PageQuery; answer: List<TapeRow> }
+  /** Operator. Starts a recording: 202; 409 `JOB_RUNNING` while one runs. */
+  'POST /tapes': { body: TapeWish; answer: TapeRow }
+  /** Viewer. */
+  'GET /tapes/:name': { answer: TapeDetail }
+  /** Operator. Ends the recording of this tape. */
+  'POST /tapes/:name/stop': { answer: TapeRow }
+  /** Viewer. The last replay; 204 where there was none. */
+  'GET /tapes/:name/replay': { answer: TapeReplay | undefined }
+  /** Operator. Sends the tape to the server of now: 202; 409 `JOB_RUNNING` while one runs. */
+  'POST /tapes/:name/replay': { body: TapeReplayWish; answer: TapeReplay }
+  /** Operator. Serves the tape as a mock server: 202. */
+  'POST /tapes/:name/serve': { body: TapeServeWish; answer: TapeRow }
+  /** Operator. Ends that. */
+  'DELETE /tapes/:name/serve': { answer: undefined }
+
+  /** Viewer. */
+  'GET /conformance': { answer: Conformance }
+  /** Viewer. In the order in which they came. */
+  'GET /conformance/results': { query: ConformanceQuery & PageQuery; answer: List<ConformanceResult> }
+  /** Viewer. */
+  'GET /conformance/results/:n': { answer: ConformanceDetail }
+  /** Viewer who may see payloads, operator, approver. 404 before the first run has ended. */
+  'GET /conformance/export': { query: ConformanceExportQuery; answer: ConformanceExport }
+  /** Operator. Starts a run: 202; 409 `JOB_RUNNING` while one runs. */
+  'POST /conformance': { body: ConformanceWish; answer: Conformance }
+  /** Operator. Stops the run: 204. What is known by then stays. */
+  'DELETE /conformance': { answer: undefined }
 }

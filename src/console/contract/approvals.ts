@@ -31,8 +31,9 @@ export interface Approval {
   /** The question, in a sentence. It may repeat words of a peer: show it as text. */
   readonly text: string
   /**
-   * Exactly what a yes lets happen: the arguments of a call, the current definition of a tool, the changed lines of a launch. Absent where
-   * the session may not see it, or where `refuseOnly` is given. Lists and events also leave out payloads of more than 65,536 characters:
+   * Exactly what a yes lets happen: the arguments of a call, the current definition of a tool, the changed lines of a launch; of a `form`
+   * `{ message, schema, secrets? }`, of a `page` `{ message, url, domain }`, of a `sampling` in a playground
+   * `{ stage: 'write', params }`, where a person writes the answer of the model. Absent where the session may not see it, or where `refuseOnly` is given. Lists and events also leave out payloads of more than 65,536 characters:
    * `GET /approvals/:id` has them.
    */
   readonly payload?: unknown
@@ -74,7 +75,10 @@ export interface ApprovalAnswer {
   readonly for?: string
   /** For the audit log, at most 500 characters. */
   readonly reason?: string
-  /** The filled form, where `kind` is `form`. */
+  /**
+   * With a yes. `form`: the filled form. `sampling` in a playground, which has no model: the answer that a person writes in its place,
+   * `{ text, model? }`.
+   */
   readonly content?: Readonly<Record<string, unknown>>
 }
 

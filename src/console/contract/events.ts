@@ -6,10 +6,14 @@
  */
 import type { Answered, Approval } from './approvals.ts'
 import type { AuditEntry } from './audit.ts'
+import type { Call } from './calls.ts'
+import type { Conformance, ConformanceResult } from './conformance.ts'
+import type { ConnectionRow, FrameRow } from './frames.ts'
 import type { Job } from './jobs.ts'
 import type { Fault, LogLine } from './log.ts'
 import type { ServerRow } from './servers.ts'
 import type { Self } from './session.ts'
+import type { TapeRow } from './tapes.ts'
 import type { Budget, TrafficRow } from './traffic.ts'
 
 /** Payloads by event name. `hello` and `lost` come whatever the topics. */
@@ -34,6 +38,18 @@ export interface ConsoleEvents {
   /** A budget changed; at most once a second each. */
   readonly spent: Budget
   readonly job: Job
+  /** Frames of the last 50 ms, oldest first, at most 500. `skipped`: so many more passed, which lists have. */
+  readonly frames: { readonly rows: readonly FrameRow[]; readonly skipped: number }
+  /** A connection was opened, or has ended. */
+  readonly connection: ConnectionRow
+  /** A call began, made progress, or ended at a revision; without arguments and results. At most ten times a second each. */
+  readonly call: Call
+  /** A tape began, ended, was replayed or is served; at most once a second while it is written. */
+  readonly tape: TapeRow
+  /** The run of conformance as a whole: when it begins and ends, and at most once a second in between. */
+  readonly conformance: Conformance
+  /** One scenario's result. */
+  readonly result: ConformanceResult
 }
 
 export type ConsoleEventName = keyof ConsoleEvents

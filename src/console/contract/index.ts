@@ -15,7 +15,7 @@
  *
  * **Roles.** `viewer` reads, `operator` acts on the process, `approver` answers approvals. None includes another. A request that the
  * session has no role for is answered with 403 `ROLE_REQUIRED`; `details.role` names the missing role. Exact arguments and definitions
- * (`Approval.payload`, `before`, `after`, `changes`, `AuditEntry.more.arguments`) are left out for sessions that only view, and
+ * (`Approval.payload`, `before`, `after`, `changes`, `AuditEntry.more.arguments`, bodies of frames, arguments and results of calls) are left out for sessions that only view, and
  * `Approval.text` is replaced by a neutral one, unless `self.payloads` is `viewer`.
  *
  * **Errors.** Each failure has a JSON body of type `ConsoleProblem`. `code` decides what to do, `message` and `fix` are for people.
@@ -41,10 +41,65 @@ export type {
   LikeApprovals,
 } from './approvals.ts'
 export type { AuditEntry, AuditQuery } from './audit.ts'
+export type {
+  Call,
+  CallKind,
+  CallProblem,
+  CallQuery,
+  CallResult,
+  CallRun,
+  CallState,
+  CallWish,
+  CompleteWish,
+  Completions,
+  Offer,
+  OfferDetail,
+  OfferItemQuery,
+  OfferQuery,
+  RevisionRow,
+  RunState,
+} from './calls.ts'
+export type {
+  Conformance,
+  ConformanceCell,
+  ConformanceDetail,
+  ConformanceExport,
+  ConformanceExportQuery,
+  ConformanceQuery,
+  ConformanceResult,
+  ConformanceStatus,
+  ConformanceSummary,
+  ConformanceWish,
+  Statement,
+} from './conformance.ts'
 export type { ConsoleEvent, ConsoleEventName, ConsoleEvents } from './events.ts'
+export type {
+  ConnectionRow,
+  FrameAgain,
+  FrameDetail,
+  FrameExcerpt,
+  FrameKind,
+  FrameQuery,
+  FrameRow,
+  FrameSent,
+  FrameStatus,
+  FrameWay,
+  HttpHead,
+} from './frames.ts'
 export type { AuditProof, Job, JobKind, JobState } from './jobs.ts'
 export type { Fault, LogLevel, LogLine, LogQuery } from './log.ts'
 export type { ConsoleProblem, ConsoleProblemCode, List, PageQuery } from './problem.ts'
 export type { ServerDetail, ServerItem, ServerRow, ServerStatus, StderrLine, Why } from './servers.ts'
-export type { ConsoleKind, Role, Screen, Self, Session } from './session.ts'
+export type { ConsoleKind, ConsoleTarget, Role, Screen, Self, Session } from './session.ts'
+export type {
+  ReplayDifference,
+  TapeDetail,
+  TapeFaultKind,
+  TapeReplay,
+  TapeReplayWish,
+  TapeRow,
+  TapeServeWish,
+  TapeService,
+  TapeWish,
+} from './tapes.ts'
 export type { Budget, Client, Refusals, TrafficBy, TrafficQuery, TrafficRow, TrafficWindow } from './traffic.ts'

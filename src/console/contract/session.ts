@@ -30,7 +30,7 @@ export interface Self {
   readonly name: string
   /** The version of this package. */
   readonly version: string
-  /** The screens that this kind of process has, in the order of the rail. */
+  /** The screens that this kind of process has, in the order of the rail. The first one is shown when the address names none. */
   readonly screens: readonly Screen[]
   /** The paths below `/api/1` that exist, as in `ConsoleApi`, without the method. */
   readonly resources: readonly string[]
@@ -50,8 +50,20 @@ export interface Self {
   readonly fourEyes: boolean
   /** Whether answers and audit entries outlive the process and are shared with other replicas. */
   readonly durable: boolean
+  /** A playground: what it was started on, and how. */
+  readonly target?: ConsoleTarget
   /** Who is signed in. */
   readonly session: Session
+}
+
+/** What a playground was started on. Targets come from the command line alone. */
+export interface ConsoleTarget {
+  /** The target as people read it. */
+  readonly label: string
+  /** The target as it would be typed again, with what it needs of quotes: `vivarium call ${again} …`. */
+  readonly again: string
+  /** The folder of the tapes. */
+  readonly folder?: string
 }
 
 /** `GET /session`: who is signed in. */

@@ -42,8 +42,10 @@ export function gatewaySource(parts: GatewaySourceParts): ConsoleSource {
     servers: () => gateway.upstreams().map(rowOf),
     server: name => detailOf(gateway, observer, name),
     retry: name => gateway.retry(name),
-    audit: (query, page) => auditOf(gateway, query, page),
-    prove: (onProgress, signal) => gateway.audit.verify({ onProgress, signal }),
+    audit: {
+      find: (query, page) => auditOf(gateway, query, page),
+      prove: (onProgress, signal) => gateway.audit.verify({ onProgress, signal }),
+    },
     note: ({ route, by, outcome, server, code, approval }) =>
       gateway.audit.note({
         method: `console ${route}`,
@@ -52,8 +54,7 @@ export function gatewaySource(parts: GatewaySourceParts): ConsoleSource {
         ...(code !== undefined && { code }),
         ...(approval !== undefined && { approval }),
       }),
-    budgets,
-    clients: async () => clientsOf(gateway, await budgets()),
+    figures: { budgets, clients: async () => clientsOf(gateway, await budgets()) },
     observed: observer && {
       log: (query, before, limit) => observer.log.find(query, before, limit),
       faults: () => observer.faults,

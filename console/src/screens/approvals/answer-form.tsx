@@ -11,6 +11,7 @@ import { type KeyMap, useKeys } from '../../frame/keys.ts'
 import { Button } from '../../parts/button.tsx'
 import { ProblemCard } from '../../parts/problem.tsx'
 import { timeText } from '../../parts/time.tsx'
+import { asksForContent, ContentForm, contentOf, firstContent } from './content-form.tsx'
 
 const inertMs = 700
 
@@ -26,10 +27,17 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
   const [choice, setChoice] = useState<Choice>('no')
   const [time, setTime] = useState(longer[0] ?? 'once')
   const [reason, setReason] = useState('')
+  const filled = asksForContent(approval)
+  const [draft, setDraft] = useState(() => firstContent(approval))
+  const content = contentOf(draft)
   const send = useMutation({
     mutationFn: () => {
       const yes = choice !== 'no'
-      const body = { yes, digest, ...(yes && { for: choice === 'once' ? 'once' : time }), ...(reason !== '' && { reason }) }
+      const body = {
+        ...{ yes, digest, ...(reason !== '' && { reason }) },
+        ...(yes && { for: choice === 'once' ? 'once' : time }),
+        ...(yes && filled && content !== undefined && { content }),
+      }
       return request('POST /approvals/:id', { path: { id }, body })
     },
     onSettled: () => client.invalidateQueries({ queryKey: ['approvals'] }),
@@ -43,7 +51,7 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
     [refuseOnly, longer.length],
   )
   useKeys(keys)
-  const blocked = disconnected || send.isPending || (choice !== 'no' && !ready)
+  const blocked = disconnected || send.isPending || (choice !== 'no' && (!ready || (filled && content === undefined)))
   return (
     <form
       className="mt-4 border-t border-line pt-4"
@@ -52,11 +60,18 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
         if (!blocked) send.mutate()
       }}
     >
+      {filled && <ContentForm approval={approval} draft={draft} change={setDraft} strict={choice !== 'no'} />}
       <fieldset className="flex flex-wrap items-center gap-x-5 gap-y-2">
         <legend className="label mb-1">Answer</legend>
         <Radio name={group} label="No" keyName="n" checked={choice === 'no'} choose={() => setChoice('no')} />
         {refuseOnly === undefined && (
-          <Radio name={group} label="Only this once" keyName="o" checked={choice === 'once'} choose={() => setChoice('once')} />
+          <Radio
+            name={group}
+            label={filled ? 'Send this' : 'Only this once'}
+            keyName="o"
+            checked={choice === 'once'}
+            choose={() => setChoice('once')}
+          />
         )}
         {refuseOnly === undefined && longer.length > 0 && (
           <span className="flex items-center gap-2">
@@ -75,7 +90,7 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
           <input className="w-full" maxLength={500} value={reason} onChange={event => setReason(event.target.value)} />
         </label>
         <Button type="submit" look={choice === 'no' ? 'danger' : 'primary'} disabled={blocked}>
-          {choice === 'no' ? 'Refuse' : 'Approve'}
+          {choice === 'no' ? 'Refuse' : filled ? 'Send' : 'Approve'}
         </Button>
       </div>
       {send.error && <Refusal error={send.error} />}

@@ -9,6 +9,7 @@ import { Waiting } from '../../parts/card.tsx'
 import { DiffView } from '../../parts/diff-view.tsx'
 import { Json } from '../../parts/json.tsx'
 import { ProblemCard } from '../../parts/problem.tsx'
+import { isObject } from '../../parts/schema/typed.ts'
 import { Text } from '../../parts/text.tsx'
 import { timeText } from '../../parts/time.tsx'
 import { AnswerForm } from './answer-form.tsx'
@@ -86,7 +87,21 @@ function Question({ approval, like }: { readonly approval: Approval; readonly li
         </ul>
       )}
       <Exactly approval={approval} />
+      {kind === 'page' && <PageLink payload={approval.payload} />}
     </>
+  )
+}
+
+/** The page that a server wants its user to see. It is opened by the person who looks at the address, never by itself. */
+function PageLink({ payload }: { readonly payload: unknown }): ReactNode {
+  const url = isObject(payload) && typeof payload['url'] === 'string' ? payload['url'] : ''
+  if (!/^https?:\/\//i.test(url)) return null
+  return (
+    <p className="mt-3 break-all">
+      <a href={url} target="_blank" rel="noreferrer noopener" className="underline">
+        Open <Text>{url}</Text>
+      </a>
+    </p>
   )
 }
 

@@ -44,7 +44,10 @@ export function Approvals({ id }: { readonly id?: string }): ReactNode {
         {data.length === 0 && !isPending && !error && (
           <p className="card px-4 py-6 text-center text-muted">
             No approval is requested.
-            <br />A call that a rule asks about appears here, with its exact arguments.
+            <br />
+            {self.kind === 'gateway'
+              ? 'A call that a rule asks about appears here, with its exact arguments.'
+              : 'Whatever a server asks its user for appears here: forms, pages, inferences.'}
           </p>
         )}
         <ul className="space-y-2">

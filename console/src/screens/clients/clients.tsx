@@ -13,6 +13,8 @@ import { Text } from '../../parts/text.tsx'
 import { timeText } from '../../parts/time.tsx'
 import { Budgets } from '../overview/budgets.tsx'
 
+const keyOf = ({ name }: Client) => name
+
 export interface ClientsProps {
   readonly client: string | undefined
   readonly select: (name: string | undefined) => void
@@ -44,7 +46,7 @@ export function Clients({ client, select }: ClientsProps): ReactNode {
           <Rows
             label="Clients"
             items={items}
-            keyOf={({ name }) => name}
+            keyOf={keyOf}
             selected={client}
             select={({ name }) => select(name)}
             height={52}

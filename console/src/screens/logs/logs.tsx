@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useMemo, useState } from 'react'
 import type { LogLevel, LogLine, LogQuery } from '#contract'
 import { faultList, useLog } from '../../api/lists.ts'
+import { useResource } from '../../frame/context.ts'
 import { type KeyMap, useKeys } from '../../frame/keys.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { Button } from '../../parts/button.tsx'
@@ -13,6 +14,8 @@ import { ProblemCard } from '../../parts/problem.tsx'
 import { Rows } from '../../parts/rows.tsx'
 import { Text } from '../../parts/text.tsx'
 import { timeText } from '../../parts/time.tsx'
+
+const keyOf = ({ n }: LogLine) => String(n)
 
 const fields = ['level', 'server', 'event']
 const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
@@ -58,7 +61,7 @@ export function Logs({ filter, change }: LogsProps): ReactNode {
         <Rows
           label="Log lines"
           items={shown}
-          keyOf={({ n }) => String(n)}
+          keyOf={keyOf}
           selected={open}
           select={({ n }) => setOpen(open === String(n) ? undefined : String(n))}
           more={log.hasNextPage && !log.isFetchingNextPage ? () => void log.fetchNextPage() : undefined}
@@ -106,7 +109,7 @@ function Line({ line: { at, level, server, event, text }, open }: { readonly lin
 }
 
 function Faults(): ReactNode {
-  const { data = [] } = useQuery(faultList)
+  const { data = [] } = useQuery({ ...faultList, enabled: useResource('/faults') })
   if (data.length === 0) return null
   return (
     <section

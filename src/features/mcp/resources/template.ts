@@ -40,6 +40,11 @@ export function expandTemplate(text: string, values: TemplateValues): string {
   return expandParts(readParts(text), values)
 }
 
+/** The variables of any template of the RFC, also one that could not be matched. */
+export function templateVariables(text: string): readonly string[] {
+  return variablesOf(readParts(text))
+}
+
 function variablesOf(parts: readonly Part[]): string[] {
   return [...new Set(parts.flatMap(part => (typeof part === 'string' ? [] : part.variables.map(({ name }) => name))))]
 }
