@@ -1,8 +1,6 @@
 /** The web console from the command line: telling where it is, opening the browser, and serving a playground until it is interrupted. */
-import { hostname, userInfo } from 'node:os'
-import { openBrowser } from '../auth/client/loopback.ts'
 import { type ConsoleOptions, type RunningConsole, serveConsole } from '../console/index.ts'
-import { consolePort } from '../console/serve.ts'
+import { linkNotes, openLink, userName } from './console-link.ts'
 import { CliError, type Io, untilInterrupted } from './io.ts'
 import { printerOf } from './print.ts'
 import { foreignText, say } from './terminal/text.ts'
@@ -16,11 +14,8 @@ export async function announce(
 ): Promise<void> {
   const { aside } = printerOf(io)
   aside.line(say`console  ${aside.paint.name(running.link)}  (once, 10 min)`)
-  if (port === undefined && running.port !== consolePort)
-    aside.note(`  Port ${consolePort} is in use, so the console uses ${running.port}`)
-  const machine = sshMachine(io)
-  if (machine !== undefined) aside.note(`  ssh -L ${running.port}:127.0.0.1:${running.port} ${machine}`)
-  else if (opens && io.interactive && hasDisplay(io)) await openBrowser(new URL(running.link)).catch(() => undefined)
+  for (const note of linkNotes(running, port, io)) aside.note(`  ${note}`)
+  if (opens) await openLink(running, io)
 }
 
 /** Serves a console, says where, and ends with the command. */
@@ -45,29 +40,5 @@ export async function webConsole(
     return 0
   } finally {
     await running.close()
-  }
-}
-
-/** The name of this machine, where somebody is connected to it by SSH. */
-function sshMachine({ env }: Io): string | undefined {
-  const [, , address] = (env['SSH_CONNECTION'] ?? '').split(' ')
-  if (address !== undefined && address !== '') return shownAddress(address)
-  return env['SSH_TTY'] === undefined ? undefined : hostname()
-}
-
-function shownAddress(address: string): string {
-  return /^[\w.:-]{1,100}$/.test(address) ? address : hostname()
-}
-
-function hasDisplay({ env }: Io): boolean {
-  return process.platform !== 'linux' || env['DISPLAY'] !== undefined || env['WAYLAND_DISPLAY'] !== undefined
-}
-
-/** The user of this machine. */
-export function userName(): string {
-  try {
-    return userInfo().username
-  } catch {
-    return 'somebody'
   }
 }

@@ -15,6 +15,7 @@ export type Topic = Exclude<ConsoleEventName, 'hello' | 'lost'>
 export const topics: readonly Topic[] = [
   ...(['server', 'fault', 'approval', 'answered', 'audit', 'log', 'traffic', 'spent', 'job'] as const),
   ...(['frames', 'connection', 'call', 'tape', 'conformance', 'result'] as const),
+  ...(['turn', 'part', 'span', 'inbox', 'checkpoint', 'head'] as const),
 ]
 
 /** Who reads, and what. */

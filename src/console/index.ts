@@ -1,4 +1,4 @@
-/** `vivarium/console`: the web console of a gateway or of a server that is tried out, and the queue of approvals that page, terminal and program share. */
+/** `vivarium/console`: the web console of a gateway, a host or a server that is tried out, and the queue of approvals that page, terminal and program share. */
 import '../core/required-node.ts'
 
 export {
@@ -8,7 +8,9 @@ export {
   type ApprovalRequest,
   createApprovalQueue,
   type GivenAnswer,
+  type PosedApproval,
 } from './approvals.ts'
+export { AnsweredElsewhere, type HostAnswers, type LocalAnswers } from './beside.ts'
 export type {
   Answered,
   Approval,
@@ -16,6 +18,7 @@ export type {
   ApprovalDetail,
   ApprovalKind,
   ApprovalRisk,
+  ApprovalScope,
   AuditEntry,
   AuditProof,
   AuditQuery,
@@ -97,9 +100,11 @@ export type {
   TrafficRow,
   TrafficWindow,
   Why,
+  WiderApproval,
 } from './contract/index.ts'
+export { type HostObserver, type ObservedHostOptions, observeHost } from './host/observer.ts'
 export { type GatewayObserver, type ObservedOptions, observeGateway } from './observer.ts'
 export type { PlaygroundOptions } from './playground/playground.ts'
 export type { PlaygroundTarget } from './playground/server.ts'
-export { type ConsoleOptions, type LinkOptions, type RunningConsole, serveConsole } from './serve.ts'
+export { type ChatOptions, type ConsoleOptions, type LinkOptions, type RunningConsole, serveConsole } from './serve.ts'
 export type { TapeOptions } from './sources/tape.ts'

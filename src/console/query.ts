@@ -4,8 +4,11 @@ import type { List } from './contract/problem.ts'
 import { ConsoleFailure } from './failure.ts'
 import type { PageWish } from './sources/source.ts'
 
-/** What a member may be. `long`: a text of any length that a request may have; `texts`: a list of at most 64 texts. */
-export type MemberKind = 'text' | 'long' | 'texts' | 'number' | 'boolean' | 'record' | readonly string[]
+/**
+ * What a member may be. `long`: a text of any length that a request may have; `texts`: a list of at most 64 texts; `message`: at most 200,000
+ * characters; `list`: anything in order.
+ */
+export type MemberKind = 'text' | 'long' | 'message' | 'texts' | 'number' | 'boolean' | 'record' | 'list' | readonly string[]
 
 /** Members by name; in a body those with `?` may be left out. A query may leave out each. */
 export type Members = Readonly<Record<string, MemberKind>>
@@ -17,6 +20,7 @@ const longestText = 512
 const longestAddress = 8_192
 const mostTexts = 64
 const longestFilter = 200
+const longestMessage = 200_000
 const mostItems = 1_000
 
 /** The parameters of a query, checked. */
@@ -100,12 +104,15 @@ function fits(value: unknown, kind: MemberKind): boolean {
   if (kind === 'record') return isRecord(value)
   if (kind === 'text') return isText(value)
   if (kind === 'long') return typeof value === 'string'
+  if (kind === 'message') return typeof value === 'string' && value.length <= longestMessage
+  if (kind === 'list') return Array.isArray(value)
   if (kind === 'texts') return Array.isArray(value) && value.length <= mostTexts && value.every(isText)
   return typeof kind === 'string' ? typeof value === kind : kind.some(each => each === value)
 }
 
 function wanted(kind: MemberKind): string {
   if (typeof kind !== 'string') return kind.join(', ')
+  if (kind === 'message') return `a text of at most ${longestMessage} characters`
   return kind === 'texts' ? 'a list of texts' : `a ${kind === 'long' ? 'text' : kind}`
 }
 

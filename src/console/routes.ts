@@ -8,6 +8,7 @@ import type { Self } from './contract/session.ts'
 import type { TrafficQuery, TrafficWindow } from './contract/traffic.ts'
 import { ConsoleFailure } from './failure.ts'
 import { frameRoutes } from './frames/routes.ts'
+import { hostRoutes } from './host/routes.ts'
 import type { Jobs } from './jobs.ts'
 import { logLevels } from './log-ring.ts'
 import type { OpenSession } from './login.ts'
@@ -31,7 +32,7 @@ export interface RouteParts {
 
 /** All routes that this process has. `POST /session` is answered by the listener, because there is no session yet. */
 export function routesOf(parts: RouteParts): ReadonlyMap<string, Route> {
-  const { observed, audit, figures, traffic, playground } = parts.source
+  const { observed, audit, figures, traffic, playground, agent } = parts.source
   const table: Table = {
     ...sessionRoutes(parts),
     ...serverRoutes(parts),
@@ -42,6 +43,7 @@ export function routesOf(parts: RouteParts): ReadonlyMap<string, Route> {
     ...(traffic !== undefined && frameRoutes(traffic)),
     ...(playground !== undefined && { ...offerRoutes(playground), ...callRoutes(playground), ...tapeRoutes(playground.tapes) }),
     ...(playground?.conformance !== undefined && conformanceRoutes(playground.conformance)),
+    ...(agent !== undefined && hostRoutes(agent)),
   }
   return new Map(Object.entries(table))
 }
@@ -59,22 +61,27 @@ function sessionRoutes({ self, signOut }: RouteParts): Table {
 }
 
 function serverRoutes({ source }: RouteParts): Table {
-  const found = (name = '') => {
-    const server = source.server(name)
+  const found = async (name = '') => {
+    const server = await source.server(name)
     if (server === undefined)
       throw new ConsoleFailure('NOT_FOUND', 'There is no server of this name.', 'Reload the list of servers.')
     return server
   }
   return {
-    'GET /servers': { ...nothing, role: 'viewer', query: paged, answer: ({ query }) => slice(source.servers(), pageOf(query)) },
+    'GET /servers': {
+      ...nothing,
+      role: 'viewer',
+      query: paged,
+      answer: async ({ query }) => slice(await source.servers(), pageOf(query)),
+    },
     'GET /servers/:name': { ...nothing, role: 'viewer', answer: ({ names }) => found(names['name']) },
     'POST /servers/:name/retry': {
       ...nothing,
       role: 'operator',
       status: 204,
       writes: true,
-      answer: ({ names }) => {
-        source.retry(found(names['name']).name)
+      answer: async ({ names }) => {
+        source.retry((await found(names['name'])).name)
         return undefined
       },
     },
@@ -170,20 +177,22 @@ function auditRoutes(jobs: Jobs, audit: NonNullable<ConsoleSource['audit']>): Ta
   }
 }
 
-function figureRoutes(figures: NonNullable<ConsoleSource['figures']>): Table {
+function figureRoutes({ budgets, clients }: NonNullable<ConsoleSource['figures']>): Table {
   return {
     'GET /budgets': {
       ...nothing,
       role: 'viewer',
       query: paged,
-      answer: async ({ query }) => slice(await figures.budgets(), pageOf(query)),
+      answer: async ({ query }) => slice(await budgets(), pageOf(query)),
     },
-    'GET /clients': {
-      ...nothing,
-      role: 'viewer',
-      query: paged,
-      answer: async ({ query }) => slice(await figures.clients(), pageOf(query)),
-    },
+    ...(clients !== undefined && {
+      'GET /clients': {
+        ...nothing,
+        role: 'viewer',
+        query: paged,
+        answer: async ({ query }) => slice(await clients(), pageOf(query)),
+      },
+    }),
   }
 }
 

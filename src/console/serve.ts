@@ -1,14 +1,17 @@
-/** `serveConsole`: the web console of a gateway or of a server that is tried out, on a listener of its own. */
+/** `serveConsole`: the web console of a gateway, a host, or a server that is tried out, on a listener of its own. */
 import { hostname, userInfo } from 'node:os'
 import { type Clock, realClock } from '../core/clock.ts'
 import type { Gateway } from '../gateway/gateway.ts'
+import type { Host } from '../host/host.ts'
 import { version } from '../revisions/revision.ts'
 import type { Store } from '../stores/store.ts'
 import { type ApprovalQueue, SharedApprovals } from './approvals.ts'
-import type { Role, Screen, Self } from './contract/session.ts'
+import type { ConsoleKind, Role, Screen, Self } from './contract/session.ts'
 import { Feed } from './feed.ts'
 import { PageFiles } from './files.ts'
 import { hostOf } from './guard.ts'
+import { type HostObserver, ObservedHost } from './host/observer.ts'
+import { hostSource } from './host/source.ts'
 import { Jobs } from './jobs.ts'
 import { announceConsole, linkOf, redeemStored } from './links.ts'
 import { type ConsoleListener, listen } from './listener.ts'
@@ -29,15 +32,21 @@ const playgroundScreens: readonly Screen[] = ['playground', 'traffic', 'conforma
 
 /** The options of `serveConsole`. */
 export interface ConsoleOptions {
-  /** The gateway to show. Give exactly one of `gateway`, `playground` and `tape`. */
+  /** The gateway to show. Give exactly one of `gateway`, `host`, `playground` and `tape`. */
   readonly gateway?: Gateway
+  /** The host to show. */
+  readonly host?: Host
   /** A server to call, watch and judge: the console connects to it, and ends these connections with itself. */
   readonly playground?: PlaygroundOptions
   /** A tape whose frames are shown. */
   readonly tape?: TapeOptions
-  /** What was observed of it since its start; without it there is neither traffic nor log. */
-  readonly observer?: GatewayObserver
-  /** A queue whose approvals are shown and answered together with those of the gateway. */
+  /** What was observed of it since its start; without it there is neither traffic nor log, and of a host no news of turns. */
+  readonly observer?: GatewayObserver | HostObserver
+  /** The name that the page shows for a host. Default: `host`. */
+  readonly name?: string
+  /** Of a host: the conversation that the page opens first (default: `main`), and lines worth trying. */
+  readonly chat?: ChatOptions
+  /** A queue whose approvals are shown and answered together with those of the gateway, or that the host asks. */
   readonly approvals?: ApprovalQueue
   /**
    * The port of the page on 127.0.0.1; 0 takes any that is free.
@@ -60,6 +69,14 @@ export interface ConsoleOptions {
   readonly onError?: (error: unknown) => void
   /** The clock, for tests. */
   readonly clock?: Clock
+}
+
+/** What the chat begins with. */
+export interface ChatOptions {
+  /** The conversation that is opened first. Default: `main`. */
+  readonly conversation?: string
+  /** Lines worth trying. Default: none. */
+  readonly examples?: readonly string[]
 }
 
 /** Who a link signs in. */
@@ -87,7 +104,7 @@ export interface RunningConsole {
 }
 
 /**
- * Serves the web console of a gateway, or a playground for a server, on loopback.
+ * Serves the web console of a gateway, of a host, or a playground for a server, on loopback.
  * @example
  * await using console = await serveConsole({ gateway })
  * process.stdout.write(`${console.link}\n`)
@@ -108,7 +125,7 @@ export async function serveConsole(options: ConsoleOptions): Promise<RunningCons
       resources: [...new Set([...routes.keys()].map(key => key.split(' ')[1] ?? '')), '/events'],
       ...(source.target !== undefined && { target: source.target }),
       ...{ pid: process.pid, replica: hostname(), startedAt, now: clock.now(), payloads, fourEyes },
-      durable: store !== undefined,
+      durable: store !== undefined || options.host?.durable === true,
       session: { by, roles, since, until },
     }
   }
@@ -119,7 +136,7 @@ export async function serveConsole(options: ConsoleOptions): Promise<RunningCons
     alive: key => logins.alive(key),
     watched: watched => looking.change(watched ? feed : undefined),
   })
-  const newLinkFix = source.kind === 'gateway' ? 'Print a new one: vivarium gateway console FILE' : 'Start the command again.'
+  const newLinkFix = newLinkFixes[source.kind]
   const logins: Logins = new Logins({
     ...{ clock, newLinkFix },
     redeem: store && (hash => redeemStored(store, feed.start, hash)),
@@ -165,6 +182,13 @@ export async function serveConsole(options: ConsoleOptions): Promise<RunningCons
   return running
 }
 
+const newLinkFixes: Readonly<Record<ConsoleKind, string>> = {
+  gateway: 'Print a new one: vivarium gateway console FILE',
+  host: 'Print a new one: /console in the terminal of the host',
+  playground: 'Start the command again.',
+  tape: 'Start the command again.',
+}
+
 interface Subject {
   readonly source: ConsoleSource
   readonly gatewayApprovals?: GatewayApprovals
@@ -181,9 +205,9 @@ interface SubjectParts {
 
 /** What the console shows. */
 function subjectOf(options: ConsoleOptions, { approvals, clock, failed }: SubjectParts): Subject {
-  const { gateway, playground: wanted, tape, screens } = options
-  if ([gateway, wanted, tape].filter(each => each !== undefined).length !== 1)
-    throw new TypeError('serveConsole needs exactly one of the options gateway, playground and tape')
+  const { gateway, host, playground: wanted, tape, screens, observer: observed } = options
+  if ([gateway, host, wanted, tape].filter(each => each !== undefined).length !== 1)
+    throw new TypeError('serveConsole needs exactly one of the options gateway, host, playground and tape')
   if (tape !== undefined) return { source: tapeSource(tape, clock), start: () => {}, close: async () => {} }
   if (wanted !== undefined) {
     const playground = new Playground(wanted, approvals, clock)
@@ -193,7 +217,13 @@ function subjectOf(options: ConsoleOptions, { approvals, clock, failed }: Subjec
       close: () => playground.close(),
     }
   }
-  const observer = options.observer instanceof ObservedGateway ? options.observer : undefined
+  if (host !== undefined) {
+    const { name = 'host', chat: { conversation = 'main', examples = [] } = {} } = options
+    const observer = observed instanceof ObservedHost ? observed : undefined
+    const source = hostSource({ host, observer, name, facts: { conversation, examples }, clock, failed })
+    return { source: { ...source, screens: screens ?? source.screens }, start: () => {}, close: async () => {} }
+  }
+  const observer = observed instanceof ObservedGateway ? observed : undefined
   const source = gatewaySource({ gateway: gateway as Gateway, observer, clock, failed })
   const gatewayApprovals = new GatewayApprovals(gateway as Gateway, clock)
   const detach = approvals.attach(gatewayApprovals)

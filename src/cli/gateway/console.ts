@@ -3,10 +3,11 @@ import { createApprovalQueue, type GatewayObserver, type Role, serveConsole } fr
 import { runningConsoles, storeLink } from '../../console/links.ts'
 import { allRoles } from '../../console/login.ts'
 import type { Gateway, GatewayConfig } from '../../gateway/index.ts'
+import { userName } from '../console-link.ts'
 import { CliError, type Io } from '../io.ts'
 import { printerOf } from '../print.ts'
 import { say } from '../terminal/text.ts'
-import { announce, userName } from '../web-console.ts'
+import { announce } from '../web-console.ts'
 import { neededStore, shownText, storeIn } from './config.ts'
 
 type Config = Pick<GatewayConfig<unknown>, 'file' | 'frame'>

@@ -24,6 +24,7 @@ import type {
   ConformanceWish,
 } from './conformance.ts'
 import type { ConnectionRow, FrameAgain, FrameDetail, FrameQuery, FrameRow, FrameSent } from './frames.ts'
+import type { HostApi } from './host-api.ts'
 import type { Job } from './jobs.ts'
 import type { Fault, LogLine, LogQuery } from './log.ts'
 import type { List, PageQuery } from './problem.ts'
@@ -41,7 +42,7 @@ export interface ConsoleRoute {
 }
 
 /** The routes below `/api/1`, as `METHOD /path`. Beside them there is `GET /events`, the stream. */
-export interface ConsoleApi {
+export interface ConsoleApi extends HostApi {
   /** Any role. */
   'GET /self': { answer: Self }
   /** Any role. */

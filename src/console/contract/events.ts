@@ -9,6 +9,7 @@ import type { AuditEntry } from './audit.ts'
 import type { Call } from './calls.ts'
 import type { Conformance, ConformanceResult } from './conformance.ts'
 import type { ConnectionRow, FrameRow } from './frames.ts'
+import type { HostEvents } from './host-api.ts'
 import type { Job } from './jobs.ts'
 import type { Fault, LogLine } from './log.ts'
 import type { ServerRow } from './servers.ts'
@@ -17,7 +18,7 @@ import type { TapeRow } from './tapes.ts'
 import type { Budget, TrafficRow } from './traffic.ts'
 
 /** Payloads by event name. `hello` and `lost` come whatever the topics. */
-export interface ConsoleEvents {
+export interface ConsoleEvents extends HostEvents {
   /** `oldest`: the id of the oldest event that can be resumed from. */
   readonly hello: { readonly self: Self; readonly oldest?: string }
   /** Events before `before` were not sent. Without `before`: all that were missed. */

@@ -1,4 +1,6 @@
 /** What the console needs from a process, whatever its kind. The routes exist as far as the source has their part. */
+
+import type { Awaitable } from '../../jsonrpc/message.ts'
 import type { AuditEntry, AuditQuery } from '../contract/audit.ts'
 import type { AuditProof } from '../contract/jobs.ts'
 import type { Fault, LogLine, LogQuery } from '../contract/log.ts'
@@ -8,6 +10,7 @@ import type { ConsoleKind, ConsoleTarget, Screen } from '../contract/session.ts'
 import type { Budget, Client, TrafficQuery, TrafficWindow } from '../contract/traffic.ts'
 import type { Feed } from '../feed.ts'
 import type { ShownFrames } from '../frames/routes.ts'
+import type { AgentSource } from '../host/agent.ts'
 import type { Playground } from '../playground/playground.ts'
 
 /** Something that somebody did at the console, for the audit log of the process. */
@@ -36,8 +39,8 @@ export interface ConsoleSource {
   readonly kind: ConsoleKind
   readonly name: string
   readonly screens: readonly Screen[]
-  servers(): readonly ServerRow[]
-  server(name: string): ServerDetail | undefined
+  servers(): Awaitable<readonly ServerRow[]>
+  server(name: string): Awaitable<ServerDetail | undefined>
   retry(name: string): void
   /** Writes down what somebody did at the console: into the audit log, or where there is none into the log. */
   note(action: ConsoleAction): void
@@ -48,10 +51,10 @@ export interface ConsoleSource {
     find(query: AuditQuery, page: PageWish): Promise<List<AuditEntry>>
     prove(progress: (done: number, total: number) => void, signal: AbortSignal): Promise<AuditProof>
   }
-  /** What clients may spend, and what they did. */
+  /** What may be spent, and, where there are clients, what they did. */
   readonly figures?: {
     budgets(): Promise<readonly Budget[]>
-    clients(): Promise<readonly Client[]>
+    clients?(): Promise<readonly Client[]>
   }
   /** What was observed since the start; undefined where nobody observed it. */
   readonly observed:
@@ -65,6 +68,8 @@ export interface ConsoleSource {
   readonly traffic?: ShownFrames
   /** Calls, and what is offered to them. */
   readonly playground?: Playground
+  /** What only a host has. */
+  readonly agent?: AgentSource
   /** Publishes news until the signal is aborted. Called when somebody begins to look. */
   publish(feed: Feed, signal: AbortSignal): void
 }
