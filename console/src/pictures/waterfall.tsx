@@ -1,0 +1,226 @@
+/** The steps of one piece of work under each other, each as long as it took; only rows in sight are drawn. The same rows as a table. */
+import { type ReactNode, useId, useMemo, useState } from 'react'
+import { Rows } from '../parts/rows.tsx'
+import { Text } from '../parts/text.tsx'
+import { durationText } from '../parts/time.tsx'
+import { criticalPath, type Scale, scaleOf, ticksOf } from './waterfall-scale.ts'
+
+/** A row. */
+export interface WaterfallStep {
+  readonly id: string
+  /** What kind of step it is, in a word. */
+  readonly kind: string
+  readonly name: string
+  readonly from: number
+  /** Absent while it runs. */
+  readonly to?: number | undefined
+  readonly look: StepLook
+  /** How it ended, in words. */
+  readonly note: string
+  /** A point within it that matters, such as the first word. */
+  readonly mark?: { readonly at: number; readonly title: string } | undefined
+}
+
+/** `waits`: nothing worked, somebody was asked. */
+export type StepLook = 'done' | 'failed' | 'waits' | 'hook'
+
+export interface WaterfallProps {
+  readonly title: string
+  readonly steps: readonly WaterfallStep[]
+  /** The clock, while steps run. */
+  readonly now: number
+  readonly selected: string | undefined
+  readonly select: (id: string) => void
+}
+
+const rowHeight = 34
+const mostRows = 14
+const ticks = 5
+
+const looks: Readonly<Record<StepLook, string>> = {
+  done: 'bg-bar',
+  failed: 'bg-bar-bad',
+  waits: 'waits',
+  hook: 'bg-line-strong',
+}
+
+export function Waterfall({ title, steps, now, selected, select }: WaterfallProps): ReactNode {
+  const name = useId()
+  const [table, setTable] = useState(false)
+  const running = steps.some(({ to }) => to === undefined)
+  // Steps that have ended do not move with the clock.
+  const edge = running ? now : 0
+  const placed = useMemo(
+    () => steps.map(step => ({ ...step, to: step.to ?? Math.max(step.from, edge), waits: step.look === 'waits' })),
+    [steps, edge],
+  )
+  const scale = useMemo(() => scaleOf(placed), [placed])
+  const path = useMemo(() => criticalPath(placed), [placed])
+  if (steps.length === 0) return null
+  return (
+    <figure className="m-0" aria-labelledby={name}>
+      <figcaption className="mb-1 flex items-baseline justify-between gap-2">
+        <span id={name} className="label">
+          {title}
+        </span>
+        <button type="button" className="min-h-6 text-[0.86rem] text-muted underline" onClick={() => setTable(!table)}>
+          {table ? 'as picture' : 'as table'}
+        </button>
+      </figcaption>
+      {table ? (
+        <StepTable steps={steps} path={path} />
+      ) : (
+        <>
+          <Axis scale={scale} />
+          <div className="flex flex-col" style={{ height: Math.min(mostRows, steps.length) * rowHeight }}>
+            <Rows
+              label={title}
+              items={steps}
+              keyOf={({ id }) => id}
+              height={rowHeight}
+              selected={selected}
+              select={({ id }) => select(id)}
+              draw={step => <Row step={step} edge={edge} scale={scale} critical={path.has(step.id)} />}
+            />
+          </div>
+          <p className="mt-1 text-[0.86rem] text-muted">
+            <span aria-hidden="true" className="mr-1.5 inline-block h-2 w-4 border-b-3 border-ink align-middle" />
+            underlined: what the end waited for
+          </p>
+        </>
+      )}
+    </figure>
+  )
+}
+
+/** Kind and name at the left; the rest is the axis. */
+const columns = 'grid grid-cols-[4.2rem_minmax(4.5rem,9rem)_minmax(0,1fr)] items-center gap-x-2 px-1.5'
+
+function Axis({ scale }: { readonly scale: Scale }): ReactNode {
+  const start = scale.segments[0]?.from ?? 0
+  return (
+    <div aria-hidden="true" className={`${columns} border-b border-line pb-0.5 text-[0.79rem] text-muted`}>
+      <span />
+      <span />
+      <span className="relative h-4 tabular-nums">
+        {ticksOf(scale, ticks).map(at => (
+          <span
+            key={at}
+            className={`absolute ${scale.position(at) > 0.92 ? '-translate-x-full' : ''}`}
+            style={{ left: percent(scale.position(at)) }}
+          >
+            {at === start ? '0' : durationText(at - start)}
+          </span>
+        ))}
+        {scale.segments
+          .filter(({ folded }) => folded)
+          .map(({ left, width, from, to }) => (
+            <span
+              key={from}
+              className="absolute overflow-hidden text-center whitespace-nowrap"
+              style={{ left: percent(left), width: percent(width) }}
+            >
+              ⫽ {durationText(to - from)}
+            </span>
+          ))}
+      </span>
+    </div>
+  )
+}
+
+interface RowProps {
+  readonly step: WaterfallStep
+  readonly edge: number
+  readonly scale: Scale
+  readonly critical: boolean
+}
+
+function Row({ edge, step: { kind, name, from, to = edge, look, note, mark }, scale, critical }: RowProps): ReactNode {
+  const left = scale.position(from)
+  const right = Math.max(left, scale.position(to))
+  const noteLeft = right > 0.62
+  return (
+    <div className={columns} style={{ height: rowHeight - 1 }}>
+      <span className="truncate text-muted">{kind}</span>
+      <span className="truncate" title={name}>
+        <Text most={120}>{name}</Text>
+      </span>
+      <span className="relative h-full">
+        {scale.segments
+          .filter(({ folded }) => folded)
+          .map(segment => (
+            <span
+              key={segment.from}
+              aria-hidden="true"
+              className="absolute inset-y-0 border-x border-dashed border-line bg-hover"
+              style={{ left: percent(segment.left), width: percent(segment.width) }}
+            />
+          ))}
+        <span
+          aria-hidden="true"
+          className={`absolute inset-y-2 min-w-[3px] rounded-xs ${looks[look]} ${critical ? 'shadow-[0_3px_0_0_var(--ink)]' : ''}`}
+          style={{ left: percent(left), width: percent(right - left) }}
+        />
+        {mark && (
+          <span
+            title={mark.title}
+            className="absolute inset-y-1.5 w-0.5 bg-ink"
+            style={{ left: percent(scale.position(mark.at)) }}
+          />
+        )}
+        <span
+          className={`pointer-events-none absolute inset-y-0 flex items-center truncate px-2 text-[0.86rem] whitespace-nowrap ${noteLeft ? 'justify-end' : ''}`}
+          style={noteLeft ? { right: percent(1 - left), left: 0 } : { left: percent(right), right: 0 }}
+        >
+          <span className="truncate">
+            <Text most={120}>{note}</Text>
+            {critical && <span className="sr-only">, the end waited for it</span>}
+          </span>
+        </span>
+      </span>
+    </div>
+  )
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(3)}%`
+}
+
+function StepTable({ steps, path }: { readonly steps: readonly WaterfallStep[]; readonly path: ReadonlySet<string> }): ReactNode {
+  const start = Math.min(...steps.map(({ from }) => from))
+  const cells = 'py-1 pr-3 text-left align-top'
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable for the arrow keys
+    <section aria-label="Steps" tabIndex={0} className="max-h-[30rem] overflow-auto">
+      <table className="w-full tabular-nums">
+        <thead className="text-muted">
+          <tr>
+            {['Step', 'Begins', 'Takes', 'Outcome'].map(title => (
+              <th key={title} scope="col" className={`${cells} font-normal`}>
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {steps.map(({ id, kind, name, from, to, note }) => (
+            <tr key={id} className="border-t border-line">
+              <th scope="row" className={`${cells} font-normal`}>
+                {kind} <Text most={120}>{name}</Text>
+              </th>
+              <td className={cells}>{durationText(from - start)}</td>
+              <td className={cells}>
+                {to === undefined ? 'runs' : durationText(to - from)}
+                {path.has(id) && ' *'}
+              </td>
+              <td className={cells}>
+                <Text most={200}>{note}</Text>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p className="pt-1 text-muted">* the end waited for it</p>
+    </section>
+  )
+}
