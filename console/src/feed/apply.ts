@@ -5,6 +5,8 @@
 import type { QueryClient } from '@tanstack/react-query'
 import type { Approval, ApprovalDetail, Budget, ConsoleEvent, ServerRow } from '#contract'
 import { approvalList, budgetList, lastProof, serverList } from '../api/lists.ts'
+import { applyHostEvent } from './apply-host.ts'
+import { forgetLiveTurns } from './live-turns.ts'
 
 const staleMs = 1000
 
@@ -28,12 +30,16 @@ export function applyTo(client: QueryClient): (events: readonly ConsoleEvent[]) 
     switch (event.event) {
       case 'hello':
         // At the first one, too: what happened between the first lists and the stream is in neither.
-        if (start !== event.data.self.start) void client.invalidateQueries()
+        if (start !== event.data.self.start) {
+          void client.invalidateQueries()
+          forgetLiveTurns()
+        }
         start = event.data.self.start
         client.setQueryData(['self'], event.data.self)
         return
       case 'lost':
         void client.invalidateQueries()
+        forgetLiveTurns()
         return
       case 'server': {
         const row = event.data
@@ -72,6 +78,14 @@ export function applyTo(client: QueryClient): (events: readonly ConsoleEvent[]) 
         mark('faults')
         return
       case 'traffic':
+        return
+      case 'turn':
+      case 'part':
+      case 'span':
+      case 'inbox':
+      case 'checkpoint':
+      case 'head':
+        applyHostEvent(client, event, mark)
         return
     }
   }

@@ -21,4 +21,5 @@ export const eventNames = [
   'traffic',
   'spent',
   'job',
+  ...(['turn', 'part', 'span', 'inbox', 'checkpoint', 'head'] as const),
 ] as const satisfies readonly ConsoleEvent['event'][]
