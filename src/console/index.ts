@@ -16,6 +16,7 @@ export type {
   ApprovalDetail,
   ApprovalKind,
   ApprovalRisk,
+  ApprovalScope,
   AuditEntry,
   AuditProof,
   AuditQuery,
@@ -49,6 +50,7 @@ export type {
   TrafficRow,
   TrafficWindow,
   Why,
+  WiderApproval,
 } from './contract/index.ts'
 export { type GatewayObserver, type ObservedOptions, observeGateway } from './observer.ts'
 export { type ConsoleOptions, type LinkOptions, type RunningConsole, serveConsole } from './serve.ts'

@@ -1,6 +1,7 @@
 /** Every route of the API with its types. The route table of the process is held against this by the compiler. */
 import type { Answered, Approval, ApprovalAnswer, ApprovalDetail } from './approvals.ts'
 import type { AuditEntry, AuditQuery } from './audit.ts'
+import type { HostApi } from './host-api.ts'
 import type { Job } from './jobs.ts'
 import type { Fault, LogLine, LogQuery } from './log.ts'
 import type { List, PageQuery } from './problem.ts'
@@ -17,7 +18,7 @@ export interface ConsoleRoute {
 }
 
 /** The routes below `/api/1`, as `METHOD /path`. Beside them there is `GET /events`, the stream. */
-export interface ConsoleApi {
+export interface ConsoleApi extends HostApi {
   /** Any role. */
   'GET /self': { answer: Self }
   /** Any role. */

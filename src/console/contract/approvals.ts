@@ -1,6 +1,6 @@
 /** What waits for a person, and the answers. */
 
-/** What is asked about. A gateway has `call`, `tool` and `launch`. */
+/** What is asked about. A gateway has `call`, `tool` and `launch`; a host has all but `launch`. */
 export type ApprovalKind =
   /** A tool call that a rule asks about. */
   | 'call'
@@ -14,6 +14,12 @@ export type ApprovalKind =
   | 'page'
   /** An inference that a server asks for. */
   | 'sampling'
+  /** A feature set that a server wants enabled. */
+  | 'set'
+  /** Something else that a server wants: to start a turn by an event, to see roots, to use a scope. */
+  | 'access'
+  /** A changed config file. */
+  | 'config'
 
 /** How much a mistake would cost. `unknown`: nobody stated it. */
 export type ApprovalRisk = 'safe' | 'reversible' | 'destructive' | 'unknown'
@@ -31,8 +37,9 @@ export interface Approval {
   /** The question, in a sentence. It may repeat words of a peer: show it as text. */
   readonly text: string
   /**
-   * Exactly what a yes lets happen: the arguments of a call, the current definition of a tool, the changed lines of a launch. Absent where
-   * the session may not see it, or where `refuseOnly` is given. Lists and events also leave out payloads of more than 65,536 characters:
+   * Exactly what a yes lets happen: the arguments of a call, the current definition of a tool, the changed lines of a launch; of a form
+   * `ApprovalForm`, of a page `ApprovalPage`, of sampling `ApprovalSampling`. Absent where the session may not see it, or where `refuseOnly`
+   * is given. Lists and events also leave out payloads of more than 65,536 characters:
    * `GET /approvals/:id` has them.
    */
   readonly payload?: unknown
@@ -62,6 +69,59 @@ export interface Approval {
   readonly refuseOnly?: string
   /** What `for` may be in a yes. `once` is always among them. */
   readonly lasts: readonly string[]
+  /** Wider answers that a host offers: name one as `covers` of a yes. Show its sentence before somebody chooses it. */
+  readonly wider?: readonly WiderApproval[]
+  /** What is unusual about it: the spelling of a path, or more rights than before. */
+  readonly flaw?: string
+  /** What a call acts on, where the host can read it from the arguments. Absent where the session may not see payloads. */
+  readonly scopes?: readonly ApprovalScope[]
+  /** The conversation and turn that it belongs to. */
+  readonly conversation?: string
+  /** The id of that turn: see `/explain/:id`. */
+  readonly inferenceId?: string
+}
+
+/** A wider answer than exactly what is shown. */
+export interface WiderApproval {
+  /** Every call of the tool, or everything in the scope. */
+  readonly covers: 'tool' | 'scope'
+  /** What it covers, as a sentence. */
+  readonly text: string
+}
+
+/** What a call acts on. */
+export interface ApprovalScope {
+  /** Its name for people, e.g. a path. */
+  readonly label: string
+  /** The same for programs. */
+  readonly payload?: unknown
+}
+
+/** The payload of a `form`. A yes carries `content` that fits the schema. */
+export interface ApprovalForm {
+  /** What the server asks, in its words. */
+  readonly message: string
+  /** A flat JSON schema: an object with text, number, boolean and enum members. */
+  readonly schema: Readonly<Record<string, unknown>>
+}
+
+/** The payload of a `page`. A yes says that the user has opened it; the page never opens it by itself. */
+export interface ApprovalPage {
+  /** What the server says, in its words. */
+  readonly message: string
+  /** The whole address. */
+  readonly url: string
+  /** Where it leads: the part of the address that cannot be disguised. */
+  readonly domain: string
+}
+
+/** The payload of `sampling`. `prompt`: what is sent to the model. `answer`: what the server gets. */
+export interface ApprovalSampling {
+  readonly stage: 'prompt' | 'answer'
+  readonly model: string
+  readonly params: unknown
+  /** The answer of the model. */
+  readonly result?: unknown
 }
 
 /** `POST /approvals/:id`. */
@@ -72,6 +132,8 @@ export interface ApprovalAnswer {
   readonly digest: string
   /** One of `lasts`. Default `once`. */
   readonly for?: string
+  /** One of `wider`. Default: exactly what is shown. */
+  readonly covers?: 'tool' | 'scope'
   /** For the audit log, at most 500 characters. */
   readonly reason?: string
   /** The filled form, where `kind` is `form`. */

@@ -6,6 +6,7 @@
  */
 import type { Answered, Approval } from './approvals.ts'
 import type { AuditEntry } from './audit.ts'
+import type { HostEvents } from './host-api.ts'
 import type { Job } from './jobs.ts'
 import type { Fault, LogLine } from './log.ts'
 import type { ServerRow } from './servers.ts'
@@ -13,7 +14,7 @@ import type { Self } from './session.ts'
 import type { Budget, TrafficRow } from './traffic.ts'
 
 /** Payloads by event name. `hello` and `lost` come whatever the topics. */
-export interface ConsoleEvents {
+export interface ConsoleEvents extends HostEvents {
   /** `oldest`: the id of the oldest event that can be resumed from. */
   readonly hello: { readonly self: Self; readonly oldest?: string }
   /** Events before `before` were not sent. Without `before`: all that were missed. */

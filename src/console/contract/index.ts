@@ -36,15 +36,59 @@ export type {
   Approval,
   ApprovalAnswer,
   ApprovalDetail,
+  ApprovalForm,
   ApprovalKind,
+  ApprovalPage,
   ApprovalRisk,
+  ApprovalSampling,
+  ApprovalScope,
   LikeApprovals,
+  WiderApproval,
 } from './approvals.ts'
 export type { AuditEntry, AuditQuery } from './audit.ts'
+export type {
+  Conversation,
+  HostFacts,
+  NewTurn,
+  OfferedPrompt,
+  PromptSection,
+  TurnAnswerChange,
+  TurnCall,
+  TurnCallRow,
+  TurnCallStatus,
+  TurnCost,
+  TurnDetail,
+  TurnHook,
+  TurnInference,
+  TurnOrigin,
+  TurnPart,
+  TurnPrompt,
+  TurnQuery,
+  TurnQuestion,
+  TurnRow,
+  TurnStatus,
+} from './conversations.ts'
 export type { ConsoleEvent, ConsoleEventName, ConsoleEvents } from './events.ts'
+export type { ExplainEdge, ExplainKind, ExplainNode, ExplainNote, Explanation } from './explain.ts'
+export type { Grant, GrantQuery, Spent, SpentQuery } from './grants.ts'
+export type { HostApi, HostEvents } from './host-api.ts'
+export type { InboxAttempt, InboxEvent, InboxEventDetail, InboxList, InboxQuery, InboxState } from './inbox.ts'
 export type { AuditProof, Job, JobKind, JobState } from './jobs.ts'
 export type { Fault, LogLevel, LogLine, LogQuery } from './log.ts'
 export type { ConsoleProblem, ConsoleProblemCode, List, PageQuery } from './problem.ts'
 export type { ServerDetail, ServerItem, ServerRow, ServerStatus, StderrLine, Why } from './servers.ts'
 export type { ConsoleKind, Role, Screen, Self, Session } from './session.ts'
+export type {
+  PatchStep,
+  StateAtQuery,
+  StateContent,
+  StateDifference,
+  StateDiffQuery,
+  StateNode,
+  StateRollback,
+  StateRolledBack,
+  StateSetRow,
+} from './state.ts'
 export type { Budget, Client, Refusals, TrafficBy, TrafficQuery, TrafficRow, TrafficWindow } from './traffic.ts'
+export type { TurnSpan, TurnSpanKind, TurnSpanStatus } from './turn-spans.ts'
+export type { UndoOrder, UndoPlan, UndoReport, UndoStep } from './undo.ts'

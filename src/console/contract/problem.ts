@@ -24,6 +24,12 @@ export type ConsoleProblemCode =
   | 'REFUSE_ONLY'
   /** 409: a job of this kind is running; `details.job` is its id. */
   | 'JOB_RUNNING'
+  /** 409: the turn has ended, or was interrupted. */
+  | 'TURN_ENDED'
+  /** 409: the event is not dead, so there is nothing to replay. */
+  | 'NOT_DEAD'
+  /** 409: the host refused it; `details.code` and `details.rule` say why. */
+  | 'REFUSED'
   /** 400: a query parameter or a member of the body is wrong; `details.member` names it. */
   | 'INVALID_INPUT'
   /** 413: the body is larger than 1 MiB. */

@@ -51,10 +51,10 @@ export interface TrafficWindow {
 export interface Budget {
   /** `CLIENT.N`, in the order of the config. */
   readonly name: string
-  /** The client whose budget it is. */
+  /** The client whose budget it is; of a host the server, with its feature set, or `all`. */
   readonly who: string
-  /** What is counted. */
-  readonly unit: 'calls' | 'units'
+  /** What is counted. A gateway has calls and units, a host tokens, money and requests. */
+  readonly unit: 'calls' | 'units' | 'tokens' | 'money' | 'requests'
   /** Spent and reserved. */
   readonly used: number
   /** The limit. */

@@ -108,7 +108,7 @@ function withoutPayload({ payload: _, before: __, after: ___, ...rest }: Approva
 
 /** The same approval for those who may not see arguments and definitions. The question and the differences repeat parts of them. */
 export function reducedApproval(approval: Approval): Approval {
-  const { changes: _, ...rest } = withoutPayload(approval)
+  const { changes: _, scopes: __, flaw: ___, wider: ____, ...rest } = withoutPayload(approval)
   const about = approval.tool === undefined ? approval.server : `${approval.tool} of ${approval.server}`
   return { ...rest, text: `${whats[approval.kind]} ${about} waits for an answer.` }
 }
@@ -120,6 +120,9 @@ const whats: Readonly<Record<Approval['kind'], string>> = {
   form: 'A form of',
   page: 'A page of',
   sampling: 'An inference for',
+  set: 'A feature set of',
+  access: 'A request of',
+  config: 'A change of',
 }
 
 function factsOf(given: GatewayApproval): { readonly facts: Facts; readonly since?: number; readonly until?: number } {

@@ -10,6 +10,9 @@ const kinds: Readonly<Record<ApprovalKind, string>> = {
   form: 'form',
   page: 'web page',
   sampling: 'inference',
+  set: 'feature set',
+  access: 'wish of a server',
+  config: 'changed config',
 }
 
 const risks: Readonly<Record<ApprovalRisk, readonly [word: string, tone: Tone]>> = {
