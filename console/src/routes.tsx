@@ -2,22 +2,14 @@
 import { type AnyRouter, createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router'
 import type { Self } from '#contract'
 import { Shell } from './frame/shell.tsx'
+import { hostRoutes } from './host-routes.tsx'
 import { ProblemCard } from './parts/problem.tsx'
 import { Approvals } from './screens/approvals/approvals.tsx'
 import { Audit } from './screens/audit/audit.tsx'
 import { Clients } from './screens/clients/clients.tsx'
 import { Logs } from './screens/logs/logs.tsx'
 import { Overview } from './screens/overview/overview.tsx'
-
-/** Texts of the query that a screen reads; anything else is left out. */
-function texts<Name extends string>(...names: readonly Name[]) {
-  return (search: Record<string, unknown>): { readonly [K in Name]?: string } =>
-    Object.fromEntries(
-      names.filter(name => search[name] !== undefined && search[name] !== '').map(name => [name, String(search[name])]),
-    ) as {
-      readonly [K in Name]?: string
-    }
-}
+import { texts } from './search-texts.ts'
 
 const root = createRootRoute({
   component: Shell,
@@ -94,5 +86,6 @@ export function createPageRouter(self: Self): AnyRouter {
       throw redirect({ to: `/${self.screens[0] ?? 'overview'}` })
     },
   })
-  return createRouter({ routeTree: root.addChildren([start, overview, approvals, approval, audit, clients, logs]) })
+  const operator = [overview, approvals, approval, audit, clients, logs]
+  return createRouter({ routeTree: root.addChildren([start, ...operator, ...hostRoutes(root)]) })
 }

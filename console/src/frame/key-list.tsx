@@ -1,6 +1,7 @@
 /** The keys of the page, and of the screen below. */
 import type { ReactNode } from 'react'
 import { Button } from '../parts/button.tsx'
+import { useConsole } from './context.ts'
 import { Dialog } from './dialog.tsx'
 import { setPreferences, usePreferences } from './preferences.ts'
 import { screenEntries } from './screens.ts'
@@ -13,13 +14,18 @@ const common: readonly (readonly [keys: string, does: string])[] = [
   ['Esc', 'close'],
   ['Space', 'hold a list that grows'],
   ['y o n', 'approvals: yes for longer, yes once, no'],
-  ['p', 'audit: prove the chain'],
+  ['p', 'audit: prove the chain; inbox: try a dead event again'],
+  ['w u h', 'chat: steps of the turn, undo it, why'],
+  ['d', 'state: difference to the parent'],
+  ['← →', 'explain: along the causes'],
   ['?', 'these keys'],
 ]
 
 export function KeyList({ close }: { readonly close: () => void }): ReactNode {
   const { letters } = usePreferences()
-  const rows = [...common, ...screenEntries.map(({ letter, title }) => [`g ${letter}`, title] as const)]
+  const { screens } = useConsole().self
+  const entries = screenEntries.filter(({ screen }) => screens.includes(screen))
+  const rows = [...common, ...entries.map(({ letter, title }) => [`g ${letter}`, title] as const)]
   return (
     <Dialog label="Keys" close={close}>
       <div className="p-5">
