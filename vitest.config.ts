@@ -9,7 +9,7 @@ import { compiledOnce } from './test/compiled-once.ts'
 /** Much of a test's time is waiting, so there are twice as many workers as cores. */
 const maxWorkers = 2 * Math.max(2, availableParallelism() - 1)
 
-const all = ['{src,test,scripts,examples}/**/*.test.ts']
+const all = ['{src,console,test,scripts,examples}/**/*.test.ts']
 
 /** The runtimes have packages of their own, this one among them. */
 const foreign = '**/node_modules/**'
@@ -20,6 +20,7 @@ const foreign = '**/node_modules/**'
  */
 const together = [
   'src/{jsonrpc,core,revisions,engine,transports,features,auth,stores,server,client,policy,host,gateway,conformance,testing,recording}/**/*.test.ts',
+  'console/src/**/*.test.ts',
   'test/{spec,live,reliability,hosting,model,auth,davioe}/**/*.test.ts',
 ]
 
