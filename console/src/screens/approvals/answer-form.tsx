@@ -4,20 +4,28 @@
  */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useId, useMemo, useState } from 'react'
-import type { Answered, Approval } from '#contract'
+import type { Answered, Approval, ApprovalForm } from '#contract'
 import { ProblemError, request } from '../../api/client.ts'
 import { useDisconnected } from '../../frame/connection-banner.tsx'
 import { type KeyMap, useKeys } from '../../frame/keys.ts'
 import { Button } from '../../parts/button.tsx'
 import { ProblemCard } from '../../parts/problem.tsx'
+import { ArgumentsEditor } from '../../parts/schema/arguments-editor.tsx'
+import { type Draft, draftOf } from '../../parts/schema/draft.ts'
+import { faultsOf } from '../../parts/schema/fit.ts'
+import { startOf } from '../../parts/schema/start.ts'
+import { isObject, isUnfinished } from '../../parts/schema/typed.ts'
+import { Text } from '../../parts/text.tsx'
 import { timeText } from '../../parts/time.tsx'
 
 const inertMs = 700
 
 type Choice = 'no' | 'once' | 'longer'
 
+type Reach = NonNullable<Approval['wider']>[number]['covers'] | 'shown'
+
 export function AnswerForm({ approval }: { readonly approval: Approval }): ReactNode {
-  const { id, digest, refuseOnly, lasts } = approval
+  const { id, digest, refuseOnly, lasts, wider = [] } = approval
   const group = useId()
   const client = useQueryClient()
   const disconnected = useDisconnected()
@@ -26,10 +34,19 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
   const [choice, setChoice] = useState<Choice>('no')
   const [time, setTime] = useState(longer[0] ?? 'once')
   const [reason, setReason] = useState('')
+  const [reach, setReach] = useState<Reach>('shown')
+  const form = useForm(approval)
   const send = useMutation({
     mutationFn: () => {
       const yes = choice !== 'no'
-      const body = { yes, digest, ...(yes && { for: choice === 'once' ? 'once' : time }), ...(reason !== '' && { reason }) }
+      const body = {
+        yes,
+        digest,
+        ...(yes && { for: choice === 'once' ? 'once' : time }),
+        ...(yes && reach !== 'shown' && { covers: reach }),
+        ...(yes && form.schema !== undefined && { content: form.content }),
+        ...(reason !== '' && { reason }),
+      }
       return request('POST /approvals/:id', { path: { id }, body })
     },
     onSettled: () => client.invalidateQueries({ queryKey: ['approvals'] }),
@@ -43,7 +60,7 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
     [refuseOnly, longer.length],
   )
   useKeys(keys)
-  const blocked = disconnected || send.isPending || (choice !== 'no' && !ready)
+  const blocked = disconnected || send.isPending || (choice !== 'no' && (!ready || !form.complete))
   return (
     <form
       className="mt-4 border-t border-line pt-4"
@@ -52,6 +69,17 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
         if (!blocked) send.mutate()
       }}
     >
+      {form.schema !== undefined && (
+        <div className="mb-4">
+          <ArgumentsEditor
+            label="Your answer"
+            schema={form.schema}
+            draft={form.draft}
+            change={form.setDraft}
+            strict={choice !== 'no'}
+          />
+        </div>
+      )}
       <fieldset className="flex flex-wrap items-center gap-x-5 gap-y-2">
         <legend className="label mb-1">Answer</legend>
         <Radio name={group} label="No" keyName="n" checked={choice === 'no'} choose={() => setChoice('no')} />
@@ -69,6 +97,24 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
           </span>
         )}
       </fieldset>
+      {choice !== 'no' && wider.length > 0 && (
+        <label className="mt-3 block">
+          <span className="label mb-1 block">What the yes covers</span>
+          <select className="max-w-full" value={reach} onChange={event => setReach(event.target.value as Reach)}>
+            <option value="shown">exactly what is shown</option>
+            {wider.map(({ covers }) => (
+              <option key={covers} value={covers}>
+                {covers === 'tool' ? 'every call of the tool' : 'everything in the scope'}
+              </option>
+            ))}
+          </select>
+          {reach !== 'shown' && (
+            <span className="mt-1 block text-warn">
+              <Text most={1000}>{wider.find(({ covers }) => covers === reach)?.text ?? ''}</Text>
+            </span>
+          )}
+        </label>
+      )}
       <div className="mt-3 flex flex-wrap items-end gap-3">
         <label className="min-w-48 flex-1">
           <span className="label mb-1 block">Reason, for the audit log</span>
@@ -81,6 +127,15 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
       {send.error && <Refusal error={send.error} />}
     </form>
   )
+}
+
+/** What was filled in where a server asks for input; complete where nothing is asked for. */
+function useForm({ kind, payload }: Approval) {
+  const schema = kind === 'form' ? (payload as ApprovalForm | undefined)?.schema : undefined
+  const [draft, setDraft] = useState<Draft>(() => draftOf(startOf(schema ?? {}, schema ?? {})))
+  const content = isObject(draft.value) ? draft.value : {}
+  const complete = schema === undefined || (!isUnfinished(draft.value) && faultsOf(content, schema).size === 0)
+  return { schema, draft, setDraft, content, complete }
 }
 
 /** False for a moment after the card appeared, or what it shows changed. */

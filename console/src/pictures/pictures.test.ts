@@ -1,8 +1,8 @@
 /** What the pictures of the console compute: positions in a waterfall, lanes of checkpoints, columns of causes. */
 import { describe, expect, it } from 'vitest'
-import { placeCauses } from '../../console/src/pictures/causes-layout.ts'
-import { type FoldedRun, foldRuns, type LaneNode, lanesOf, mostLanes } from '../../console/src/pictures/lanes-layout.ts'
-import { criticalPath, scaleOf, ticksOf } from '../../console/src/pictures/waterfall-scale.ts'
+import { placeCauses } from './causes-layout.ts'
+import { type FoldedRun, foldRuns, type LaneNode, lanesOf, mostLanes } from './lanes-layout.ts'
+import { criticalPath, scaleOf, ticksOf } from './waterfall-scale.ts'
 
 describe('a waterfall', () => {
   const step = (id: string, from: number, to: number, waits = false) => ({ id, from, to, waits })
