@@ -34,6 +34,8 @@ export interface WaterfallProps {
 }
 
 const rowHeight = 34
+/** With the words above the bar, where there is no room beside it. */
+const narrowHeight = 46
 const mostRows = 14
 const ticks = 5
 
@@ -56,6 +58,8 @@ export function Waterfall({ title, steps, now, selected, select }: WaterfallProp
   )
   const scale = useMemo(() => scaleOf(placed), [placed])
   const path = useMemo(() => criticalPath(placed), [placed])
+  const narrow = matchMedia('(max-width: 639px)').matches
+  const height = narrow ? narrowHeight : rowHeight
   if (steps.length === 0) return null
   return (
     <figure className="m-0" aria-labelledby={name}>
@@ -71,16 +75,19 @@ export function Waterfall({ title, steps, now, selected, select }: WaterfallProp
         <StepTable steps={steps} path={path} />
       ) : (
         <>
-          <Axis scale={scale} />
-          <div className="flex flex-col" style={{ height: Math.min(mostRows, steps.length) * rowHeight }}>
+          <Axis scale={scale} narrow={narrow} />
+          <div className="flex flex-col" style={{ height: Math.min(mostRows, steps.length) * height }}>
             <Rows
               label={title}
               items={steps}
               keyOf={({ id }) => id}
-              height={rowHeight}
+              height={height}
               selected={selected}
               select={({ id }) => select(id)}
-              draw={step => <Row step={step} edge={edge} scale={scale} critical={path.has(step.id)} />}
+              draw={step => {
+                const row = { step, edge, scale, critical: path.has(step.id) }
+                return narrow ? <NarrowRow {...row} /> : <Row {...row} />
+              }}
             />
           </div>
           <p className="mt-1 text-[0.86rem] text-muted">
@@ -96,13 +103,12 @@ export function Waterfall({ title, steps, now, selected, select }: WaterfallProp
 /** Kind and name at the left; the rest is the axis. */
 const columns = 'grid grid-cols-[4.2rem_minmax(4.5rem,9rem)_minmax(0,1fr)] items-center gap-x-2 px-1.5'
 
-function Axis({ scale }: { readonly scale: Scale }): ReactNode {
+function Axis({ scale, narrow }: { readonly scale: Scale; readonly narrow: boolean }): ReactNode {
   const start = scale.segments[0]?.from ?? 0
   return (
-    <div aria-hidden="true" className={`${columns} border-b border-line pb-0.5 text-[0.79rem] text-muted`}>
-      <span />
-      <span />
-      <span className="relative h-4 tabular-nums">
+    <div aria-hidden="true" className={`${narrow ? 'px-1.5' : columns} border-b border-line pb-0.5 text-[0.79rem] text-muted`}>
+      {!narrow && <span className="col-span-2" />}
+      <span className="relative block h-4 tabular-nums">
         {ticksOf(scale, ticks).map(at => (
           <span
             key={at}
@@ -112,20 +118,22 @@ function Axis({ scale }: { readonly scale: Scale }): ReactNode {
             {at === start ? '0' : durationText(at - start)}
           </span>
         ))}
-        {scale.segments
-          .filter(({ folded }) => folded)
-          .map(({ left, width, from, to }) => (
-            <span
-              key={from}
-              className="absolute overflow-hidden text-center whitespace-nowrap"
-              style={{ left: percent(left), width: percent(width) }}
-            >
-              ⫽ {durationText(to - from)}
-            </span>
-          ))}
+        {foldsOf(scale).map(({ left, width, from, to }) => (
+          <span
+            key={from}
+            className="absolute overflow-hidden text-center whitespace-nowrap"
+            style={{ left: percent(left), width: percent(width) }}
+          >
+            ⫽ {durationText(to - from)}
+          </span>
+        ))}
       </span>
     </div>
   )
+}
+
+function foldsOf({ segments }: Scale) {
+  return segments.filter(({ folded }) => folded)
 }
 
 interface RowProps {
@@ -135,10 +143,11 @@ interface RowProps {
   readonly critical: boolean
 }
 
-function Row({ edge, step: { kind, name, from, to = edge, look, note, mark }, scale, critical }: RowProps): ReactNode {
+function Row({ step, edge, scale, critical }: RowProps): ReactNode {
+  const { kind, name, from, to = edge, note } = step
   const left = scale.position(from)
   const right = Math.max(left, scale.position(to))
-  const noteLeft = right > 0.62
+  const noteLeft = left > 1 - right
   return (
     <div className={columns} style={{ height: rowHeight - 1 }}>
       <span className="truncate text-muted">{kind}</span>
@@ -146,39 +155,75 @@ function Row({ edge, step: { kind, name, from, to = edge, look, note, mark }, sc
         <Text most={120}>{name}</Text>
       </span>
       <span className="relative h-full">
-        {scale.segments
-          .filter(({ folded }) => folded)
-          .map(segment => (
-            <span
-              key={segment.from}
-              aria-hidden="true"
-              className="absolute inset-y-0 border-x border-dashed border-line bg-hover"
-              style={{ left: percent(segment.left), width: percent(segment.width) }}
-            />
-          ))}
-        <span
-          aria-hidden="true"
-          className={`absolute inset-y-2 min-w-[3px] rounded-xs ${looks[look]} ${critical ? 'shadow-[0_3px_0_0_var(--ink)]' : ''}`}
-          style={{ left: percent(left), width: percent(right - left) }}
-        />
-        {mark && (
-          <span
-            title={mark.title}
-            className="absolute inset-y-1.5 w-0.5 bg-ink"
-            style={{ left: percent(scale.position(mark.at)) }}
-          />
-        )}
+        <BarOf step={step} edge={edge} scale={scale} critical={critical} />
         <span
           className={`pointer-events-none absolute inset-y-0 flex items-center truncate px-2 text-[0.86rem] whitespace-nowrap ${noteLeft ? 'justify-end' : ''}`}
           style={noteLeft ? { right: percent(1 - left), left: 0 } : { left: percent(right), right: 0 }}
         >
           <span className="truncate">
-            <Text most={120}>{note}</Text>
-            {critical && <span className="sr-only">, the end waited for it</span>}
+            <Note note={note} critical={critical} />
           </span>
         </span>
       </span>
     </div>
+  )
+}
+
+function NarrowRow({ step, edge, scale, critical }: RowProps): ReactNode {
+  const { kind, name, note } = step
+  return (
+    <div className="flex flex-col px-1.5 py-1" style={{ height: narrowHeight - 1 }}>
+      <span className="flex items-baseline gap-2">
+        <span className="text-muted">{kind}</span>
+        <span className="min-w-0 flex-1 truncate">
+          <Text most={120}>{name}</Text>
+        </span>
+        <span className="max-w-[55%] truncate text-[0.86rem]">
+          <Note note={note} critical={critical} />
+        </span>
+      </span>
+      <span className="relative -my-1 flex-1">
+        <BarOf step={step} edge={edge} scale={scale} critical={critical} />
+      </span>
+    </div>
+  )
+}
+
+function Note({ note, critical }: { readonly note: string; readonly critical: boolean }): ReactNode {
+  return (
+    <>
+      <Text most={120}>{note}</Text>
+      {critical && <span className="sr-only">, the end waited for it</span>}
+    </>
+  )
+}
+
+function BarOf({ step: { from, to, look, mark }, edge, scale, critical }: RowProps): ReactNode {
+  const left = scale.position(from)
+  const right = Math.max(left, scale.position(to ?? edge))
+  return (
+    <>
+      {foldsOf(scale).map(segment => (
+        <span
+          key={segment.from}
+          aria-hidden="true"
+          className="absolute inset-y-0 border-x border-dashed border-line bg-hover"
+          style={{ left: percent(segment.left), width: percent(segment.width) }}
+        />
+      ))}
+      <span
+        aria-hidden="true"
+        className={`absolute inset-y-2 min-w-[3px] rounded-xs ${looks[look]} ${critical ? 'shadow-[0_3px_0_0_var(--ink)]' : ''}`}
+        style={{ left: percent(left), width: percent(right - left) }}
+      />
+      {mark && (
+        <span
+          title={mark.title}
+          className="absolute inset-y-1.5 w-0.5 bg-ink"
+          style={{ left: percent(scale.position(mark.at)) }}
+        />
+      )}
+    </>
   )
 }
 

@@ -4,6 +4,7 @@ import { type ReactNode, useMemo, useState } from 'react'
 import { request } from '../../api/client.ts'
 import { serverList } from '../../api/lists.ts'
 import { Dialog } from '../../frame/dialog.tsx'
+import { Icon } from '../../frame/icon.tsx'
 import { Button } from '../../parts/button.tsx'
 import { Text } from '../../parts/text.tsx'
 
@@ -22,17 +23,13 @@ const most = 16
 /** More would not be read: type some letters of it. */
 const mostShown = 100
 
-export function Attachments({ attached, change }: AttachmentsProps): ReactNode {
-  const servers = useQuery(serverList).data ?? []
-  const [choosing, setChoosing] = useState(false)
-  if (servers.every(({ resources }) => resources === 0)) return null
+/** What was chosen, each with a way to take it out. */
+export function AttachmentChips({ attached, change }: AttachmentsProps): ReactNode {
+  if (attached.length === 0) return null
   return (
-    <div className="mb-2 flex flex-wrap items-center gap-2">
-      <Button look="quiet" disabled={attached.length >= most} onClick={() => setChoosing(true)}>
-        Attach a resource
-      </Button>
+    <ul aria-label="Attached" className="mb-2 flex flex-wrap gap-2">
       {attached.map(each => (
-        <span key={`${each.server} ${each.uri}`} className="flex max-w-full items-center gap-1 rounded border border-line pl-2">
+        <li key={`${each.server} ${each.uri}`} className="flex max-w-full items-center gap-1 rounded border border-line pl-2">
           <span className="truncate">
             <Text most={80}>{each.uri}</Text>
           </span>
@@ -44,11 +41,32 @@ export function Attachments({ attached, change }: AttachmentsProps): ReactNode {
           >
             ×
           </button>
-        </span>
+        </li>
       ))}
+    </ul>
+  )
+}
+
+/** Opens the choice, where a server has something to choose. */
+export function AttachButton({ attached, change }: AttachmentsProps): ReactNode {
+  const servers = useQuery(serverList).data ?? []
+  const [choosing, setChoosing] = useState(false)
+  const offering = servers.filter(({ resources }) => resources > 0)
+  if (offering.length === 0) return null
+  return (
+    <>
+      <Button
+        aria-label="Attach a resource"
+        title="Attach a resource"
+        className="min-h-10 min-w-10 !px-2"
+        disabled={attached.length >= most}
+        onClick={() => setChoosing(true)}
+      >
+        <Icon path="M13 7.5l-5.2 5.2a3.2 3.2 0 01-4.5-4.5l5.6-5.6a2.1 2.1 0 013 3L6.4 11a1 1 0 01-1.5-1.5l4.8-4.8" />
+      </Button>
       {choosing && (
         <Chooser
-          servers={servers.filter(({ resources }) => resources > 0).map(({ name }) => name)}
+          servers={offering.map(({ name }) => name)}
           close={() => setChoosing(false)}
           choose={chosen => {
             setChoosing(false)
@@ -56,7 +74,7 @@ export function Attachments({ attached, change }: AttachmentsProps): ReactNode {
           }}
         />
       )}
-    </div>
+    </>
   )
 }
 

@@ -7,7 +7,7 @@ import { useRole } from '../../frame/context.ts'
 import { Button } from '../../parts/button.tsx'
 import { ProblemCard } from '../../parts/problem.tsx'
 import { Text } from '../../parts/text.tsx'
-import { type Attachment, Attachments } from './attachments.tsx'
+import { AttachButton, type Attachment, AttachmentChips } from './attachments.tsx'
 
 export interface ComposerProps {
   readonly conversation: string
@@ -108,8 +108,9 @@ export function Composer({ conversation, draft, setDraft, busy }: ComposerProps)
           <ProblemCard error={send.error} />
         </div>
       )}
-      <Attachments attached={attached} change={setAttached} />
+      <AttachmentChips attached={attached} change={setAttached} />
       <div className="flex items-end gap-2">
+        <AttachButton attached={attached} change={setAttached} />
         <textarea
           ref={field}
           data-filter=""
@@ -118,7 +119,7 @@ export function Composer({ conversation, draft, setDraft, busy }: ComposerProps)
           aria-autocomplete="list"
           aria-activedescendant={completions.length > 0 ? `${list}-${index}` : undefined}
           aria-label="Message"
-          placeholder={busy ? 'The next message waits until the turn has ended' : 'Say something, / for prompts'}
+          placeholder={busy ? 'Say something, it waits for the turn' : 'Say something, / for prompts'}
           maxLength={longest}
           className="min-h-10 min-w-0 flex-1 resize-none py-2"
           value={draft}

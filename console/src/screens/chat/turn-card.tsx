@@ -25,7 +25,7 @@ export interface TurnCardProps {
 export function TurnCard({ turn, current, undo }: TurnCardProps): ReactNode {
   const { conversation, seq, at, status, why, inferenceId, cost, ended } = turn
   const open = isOpen(turn)
-  const link = 'min-h-6 text-muted underline hover:text-ink'
+  const link = 'inline-flex min-h-6 items-center text-muted underline hover:text-ink'
   return (
     <article aria-label={`Turn ${seq}`} className={`border-l-3 pl-3 ${current ? 'border-accent' : 'border-transparent'}`}>
       <Beginning turn={turn} />
@@ -156,12 +156,21 @@ function Running({ turn: { conversation, seq, at, calls, status } }: { readonly 
       </span>
       <span className="tabular-nums">{durationText(Math.max(0, now - at))}</span>
       {asked && (
-        <Link to="/approvals/$id" params={{ id: asked.id }} className="min-h-6 font-semibold text-accent-strong underline">
+        <Link
+          to="/approvals/$id"
+          params={{ id: asked.id }}
+          className="inline-flex min-h-6 items-center font-semibold text-accent-strong underline"
+        >
           Answer it
         </Link>
       )}
       {operator && (
-        <button type="button" className="min-h-6 text-danger underline" disabled={stop.isPending} onClick={() => stop.mutate()}>
+        <button
+          type="button"
+          className="inline-flex min-h-6 items-center text-danger underline"
+          disabled={stop.isPending}
+          onClick={() => stop.mutate()}
+        >
           Stop
         </button>
       )}

@@ -42,7 +42,7 @@ export function TurnPanel({ conversation, seq, span, undo }: TurnPanelProps): Re
   return (
     <div className="space-y-4 p-4">
       <header className="flex flex-wrap items-start gap-x-3 gap-y-2">
-        <div className="min-w-0 flex-1">
+        <div className="min-w-0 flex-1 basis-72">
           <h2 className="flex items-center gap-2 text-[1.14rem] font-semibold">
             Turn {seq} <TurnBadge status={status} />
           </h2>
