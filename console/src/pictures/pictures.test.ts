@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { placeCauses } from './causes-layout.ts'
 import { type FoldedRun, foldRuns, type LaneNode, lanesOf, mostLanes } from './lanes-layout.ts'
-import { criticalPath, scaleOf, ticksOf } from './waterfall-scale.ts'
+import { criticalPath, scaleOf, ticksOf, tickText } from './waterfall-scale.ts'
 
 describe('a waterfall', () => {
   const step = (id: string, from: number, to: number, waits = false) => ({ id, from, to, waits })
@@ -25,6 +25,12 @@ describe('a waterfall', () => {
     expect(ticksOf(scaleOf([step('a', 5000, 5390)]), 5)).toEqual([5000, 5100, 5200, 5300])
     const folded = scaleOf([step('a', 0, 100), step('b', 10_000, 10_100)])
     expect(ticksOf(folded, 5).filter(at => at > 100 && at < 10_000)).toEqual([])
+  })
+
+  it('counts long times in minutes, and says each tick exactly', () => {
+    const ticks = ticksOf(scaleOf([step('a', 0, 200_000)]), 5)
+    expect(ticks.map(tickText)).toEqual(['0', '1:00', '2:00', '3:00'])
+    expect([50, 1500, 90_000, 3_661_000].map(tickText)).toEqual(['50 ms', '1.5 s', '1:30', '1:01:01'])
   })
 
   it('marks the steps that decided when it ended', () => {

@@ -97,10 +97,25 @@ export function ticksOf({ segments }: Scale, most: number): readonly number[] {
   })
 }
 
-/** The next of 1, 2, 5, 10, 20, … */
+const [second, minute, hour] = [1000, 60_000, 3_600_000]
+/** From half a minute on people count in minutes. */
+const longSteps = [1, 2, 5, 10, 30, 60, 120, 300, 720, 1440].map(minutes => minutes * minute)
+
+/** The next of 1, 2, 5, 10, 20, …; of longer ones the next of a clock. */
 function roundUp(length: number): number {
+  if (length > minute / 2) return longSteps.find(each => each >= length) ?? Math.ceil(length / (24 * hour)) * 24 * hour
   const power = 10 ** Math.floor(Math.log10(Math.max(0.1, length)))
   return [1, 2, 5, 10].map(each => each * power).find(each => each >= length) ?? 10 * power
+}
+
+/** The label of a tick, exact where `durationText` rounds: `0`, `50 ms`, `1.5 s`, `2:30`, `1:00:00`. */
+export function tickText(ms: number): string {
+  if (ms === 0) return '0'
+  if (ms < second) return `${Number(ms.toPrecision(3))} ms`
+  if (ms < minute) return `${Number((ms / second).toPrecision(3))} s`
+  const part = (value: number) => String(Math.floor(value) % 60).padStart(2, '0')
+  if (ms < hour) return `${Math.floor(ms / minute)}:${part(ms / second)}`
+  return `${Math.floor(ms / hour)}:${part(ms / minute)}:${part(ms / second)}`
 }
 
 /**

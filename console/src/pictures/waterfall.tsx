@@ -1,9 +1,9 @@
 /** The steps of one piece of work under each other, each as long as it took; only rows in sight are drawn. The same rows as a table. */
-import { type ReactNode, useId, useMemo, useState } from 'react'
+import { type CSSProperties, type ReactNode, useId, useMemo, useState } from 'react'
 import { Rows } from '../parts/rows.tsx'
 import { Text } from '../parts/text.tsx'
 import { durationText } from '../parts/time.tsx'
-import { criticalPath, type Scale, scaleOf, ticksOf } from './waterfall-scale.ts'
+import { criticalPath, type Scale, scaleOf, ticksOf, tickText } from './waterfall-scale.ts'
 
 /** A row. */
 export interface WaterfallStep {
@@ -112,10 +112,10 @@ function Axis({ scale, narrow }: { readonly scale: Scale; readonly narrow: boole
         {ticksOf(scale, ticks).map(at => (
           <span
             key={at}
-            className={`absolute ${scale.position(at) > 0.92 ? '-translate-x-full' : ''}`}
+            className={`absolute whitespace-nowrap ${scale.position(at) > 0.9 ? '-translate-x-full' : ''}`}
             style={{ left: percent(scale.position(at)) }}
           >
-            {at === start ? '0' : durationText(at - start)}
+            {tickText(at - start)}
           </span>
         ))}
         {foldsOf(scale).map(({ left, width, from, to }) => (
@@ -147,7 +147,6 @@ function Row({ step, edge, scale, critical }: RowProps): ReactNode {
   const { kind, name, from, to = edge, note } = step
   const left = scale.position(from)
   const right = Math.max(left, scale.position(to))
-  const noteLeft = left > 1 - right
   return (
     <div className={columns} style={{ height: rowHeight - 1 }}>
       <span className="truncate text-muted">{kind}</span>
@@ -157,16 +156,26 @@ function Row({ step, edge, scale, critical }: RowProps): ReactNode {
       <span className="relative h-full">
         <BarOf step={step} edge={edge} scale={scale} critical={critical} />
         <span
-          className={`pointer-events-none absolute inset-y-0 flex items-center truncate px-2 text-[0.86rem] whitespace-nowrap ${noteLeft ? 'justify-end' : ''}`}
-          style={noteLeft ? { right: percent(1 - left), left: 0 } : { left: percent(right), right: 0 }}
+          className="pointer-events-none absolute inset-y-0 flex items-center px-2 text-[0.86rem] whitespace-nowrap"
+          style={placeOfNote(left, right)}
         >
-          <span className="truncate">
+          <span className="truncate rounded bg-raised/90 px-1">
             <Note note={note} critical={critical} />
           </span>
         </span>
       </span>
     </div>
   )
+}
+
+/** Less room than this share of the width holds no words. */
+const leastRoom = 0.25
+
+/** Beside the bar where there is more room, or at its end inside it. */
+function placeOfNote(left: number, right: number): CSSProperties {
+  if (Math.max(left, 1 - right) < leastRoom) return { left: percent(left), right: percent(1 - right), justifyContent: 'end' }
+  if (left > 1 - right) return { left: 0, right: percent(1 - left), justifyContent: 'end' }
+  return { left: percent(right), right: 0 }
 }
 
 function NarrowRow({ step, edge, scale, critical }: RowProps): ReactNode {
