@@ -1,27 +1,19 @@
 /** A gateway with its console and three servers, and a tab of a real browser that found the link: the start of every journey. */
-import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect } from 'vitest'
 import { type Client, connect } from 'vivarium/client'
-import { observeGateway, type RunningConsole, serveConsole } from 'vivarium/console'
+import { observeGateway, serveConsole } from 'vivarium/console'
 import { createGateway, type Gateway } from 'vivarium/gateway'
 import { createServer } from 'vivarium/server'
 import { memoryStore } from 'vivarium/stores'
 import { z } from 'zod'
-import type { RunningBrowser, Tab } from '../../scripts/browser/devtools.ts'
-import { loadPackages } from '../../site/packages.ts'
+import type { RunningBrowser } from '../../scripts/browser/devtools.ts'
+import { openPage, type Page } from './page.ts'
 
-export interface World {
+export { expectQuiet } from './page.ts'
+
+export interface World extends Page {
   readonly gateway: Gateway
-  readonly console: RunningConsole
   readonly mcp: Client
-  readonly tab: Tab
-  /** Opens an address of the page. */
-  go(path: string): Promise<void>
-  /** Waits until the page shows a text. */
-  sees(text: string | RegExp): Promise<void>
-  /** What axe says against the page. */
-  violations(): Promise<unknown>
   close(): Promise<void>
 }
 
@@ -74,27 +66,13 @@ export async function openWorld(browser: RunningBrowser, { hostile = false, tool
   const front = await gateway.listen({ port: 0 })
   const consoleOf = await serveConsole({ gateway, observer, store, port: 0, by: 'ann' })
   const mcp = await connect(front.url)
-  const tab = await browser.openTab()
-  await tab.open(consoleOf.link)
-  const text = async () => String(await tab.evaluate('document.body.innerText'))
-  const axe = readFileSync((await loadPackages()).file('axe-core/axe.min.js'), 'utf8')
+  const page = await openPage(browser, consoleOf)
   const world: World = {
+    ...page,
     gateway,
-    console: consoleOf,
     mcp,
-    tab,
-    go: path => tab.open(new URL(path, consoleOf.url).href),
-    async sees(wanted) {
-      if (typeof wanted === 'string') await expect.poll(text).toContain(wanted)
-      else await expect.poll(text).toMatch(wanted)
-    },
-    async violations() {
-      await tab.evaluate(`${axe};undefined`)
-      return tab.evaluate(`axe.run(document).then(({ violations }) =>
-        violations.map(({ id, nodes }) => id + ': ' + nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(' | ')))`)
-    },
     async close() {
-      await tab.close()
+      await page.tab.close()
       await mcp.close()
       await consoleOf.close()
       await gateway.close()
@@ -103,12 +81,6 @@ export async function openWorld(browser: RunningBrowser, { hostile = false, tool
   }
   await world.sees('Overview')
   return world
-}
-
-/** Fails where the page reported an error, broke its policy, or asked another origin. */
-export function expectQuiet({ tab, console: { url } }: World): void {
-  expect(tab.errors).toEqual([])
-  expect(tab.requests.filter(address => !address.startsWith(url) && !address.startsWith('about:'))).toEqual([])
 }
 
 /** Longer than the moment in which a yes does nothing, which is counted in the page by its own clock. */

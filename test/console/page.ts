@@ -1,0 +1,45 @@
+/** A tab of a real browser that shows a console: what tests of every console do with it. */
+import { readFileSync } from 'node:fs'
+import { expect } from 'vitest'
+import type { RunningConsole } from 'vivarium/console'
+import type { RunningBrowser, Tab } from '../../scripts/browser/devtools.ts'
+import { loadPackages } from '../../site/packages.ts'
+
+export interface Page {
+  readonly console: RunningConsole
+  readonly tab: Tab
+  /** Opens an address of the page. */
+  go(path: string): Promise<void>
+  /** Waits until the page shows a text. */
+  sees(text: string | RegExp): Promise<void>
+  /** What axe says against the page. */
+  violations(): Promise<unknown>
+}
+
+/** Opens the link of a console in a new tab. */
+export async function openPage(browser: RunningBrowser, opened: RunningConsole): Promise<Page> {
+  const tab = await browser.openTab()
+  await tab.open(opened.link)
+  const text = async () => String(await tab.evaluate('document.body.innerText'))
+  const axe = readFileSync((await loadPackages()).file('axe-core/axe.min.js'), 'utf8')
+  return {
+    console: opened,
+    tab,
+    go: path => tab.open(new URL(path, opened.url).href),
+    async sees(wanted) {
+      if (typeof wanted === 'string') await expect.poll(text).toContain(wanted)
+      else await expect.poll(text).toMatch(wanted)
+    },
+    async violations() {
+      await tab.evaluate(`${axe};undefined`)
+      return tab.evaluate(`axe.run(document).then(({ violations }) =>
+        violations.map(({ id, nodes }) => id + ': ' + nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(' | ')))`)
+    },
+  }
+}
+
+/** Fails where the page reported an error, broke its policy, or asked another origin. */
+export function expectQuiet({ tab, console: { url } }: Page): void {
+  expect(tab.errors).toEqual([])
+  expect(tab.requests.filter(address => !address.startsWith(url) && !address.startsWith('about:'))).toEqual([])
+}
