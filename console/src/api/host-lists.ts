@@ -22,7 +22,7 @@ export const promptList = queryOptions({
 })
 
 export const turnListKey = (conversation: string) => ['turns', conversation] as const
-export const turnKey = (conversation: string, seq: number) => ['turns', conversation, seq] as const
+export const turnKey = (conversation: string, seq: number) => ['turn', conversation, seq] as const
 
 /** The turns of a conversation, newest first, as far back as was asked for. */
 export function useTurns(conversation: string) {

@@ -13,19 +13,19 @@ export function applyHostEvent(client: QueryClient, event: HostEvent, mark: (nam
     case 'turn':
       noticeTurn(event.data)
       client.setQueryData<Pages>(turnListKey(event.data.conversation), pages => pages && withTurn(pages, event.data))
-      mark('turns')
+      mark('turn')
       mark('conversations')
       return
     case 'part': {
       const { conversation, seq, part } = event.data
       noticePart(conversation, seq, part)
-      if (part.type !== 'text' || !isGathered(conversation, seq)) mark('turns')
+      if (part.type !== 'text' || !isGathered(conversation, seq)) mark('turn')
       return
     }
     case 'span': {
       const { conversation, seq } = event.data
       client.setQueryData<TurnDetail>(turnKey(conversation, seq), turn => turn && withSpan(turn, event.data))
-      mark('turns')
+      mark('turn')
       return
     }
     case 'inbox':
@@ -40,8 +40,11 @@ export function applyHostEvent(client: QueryClient, event: HostEvent, mark: (nam
 
 type Pages = InfiniteData<List<TurnRow>, string | undefined>
 
-/** The pages with a turn replaced, or put in front where it is new. */
+/** The pages with a turn replaced, put in front where it is new, or taken out where it was undone. */
 function withTurn(known: Pages, turn: TurnRow): Pages {
+  if (turn.status === 'undone') {
+    return { ...known, pages: known.pages.map(page => ({ ...page, items: page.items.filter(({ seq }) => seq !== turn.seq) })) }
+  }
   const holds = known.pages.some(({ items }) => items.some(({ seq }) => seq === turn.seq))
   const pages = known.pages.map((page, index) => {
     if (holds) return { ...page, items: page.items.map(each => (each.seq === turn.seq ? turn : each)) }

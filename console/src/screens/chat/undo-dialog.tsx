@@ -29,7 +29,7 @@ export function UndoDialog({ conversation, seq, close }: UndoDialogProps): React
         body: { digest },
       }),
     onSettled: () => {
-      for (const name of ['turns', 'conversations', 'state']) void client.invalidateQueries({ queryKey: [name] })
+      for (const name of ['turns', 'turn', 'conversations', 'state']) void client.invalidateQueries({ queryKey: [name] })
     },
   })
   const other = undo.error instanceof ProblemError && undo.error.problem.code === 'DIGEST_MISMATCH'
