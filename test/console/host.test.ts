@@ -154,7 +154,9 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
     expect(await active('textContent')).toContain('event')
     await keys('ArrowRight')
     await expect.poll(() => active('textContent')).toContain('turn')
-    await world.sees('Turn 0')
+    await tabTo('Turn 0')
+    await keys('Enter')
+    await world.sees('woken by door/door.bell')
     expectQuiet(world)
   })
 
@@ -195,7 +197,7 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
       [`/inbox?event=door+${event?.eventId}`, 'Attempts'],
       ['/state/notes/notes.edit', '1 checkpoint'],
       [`/explain/${event?.inferenceId}`, 'Causes'],
-      ['/explain', 'Id of an event'],
+      ['/explain', 'Turns have their link'],
       ['/approvals', 'No approval is requested'],
       ['/overview', 'Servers'],
     ] as const
@@ -204,7 +206,7 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
         await world.tab.show({ ...view, scheme })
         for (const [path, shown] of screens) {
           await world.go(path)
-          if (shown !== 'Id of an event') await world.sees(shown)
+          await world.sees(shown)
           expect(await world.violations(), `${path} ${scheme} ${view.width}`).toEqual([])
           expect(await world.tab.evaluate('document.documentElement.scrollWidth'), path).toBeLessThanOrEqual(view.width)
         }

@@ -75,8 +75,8 @@ export function TurnPanel({ conversation, seq, span, undo }: TurnPanelProps): Re
                 <strong>
                   <Text most={100}>{hook.server}</Text>
                 </strong>{' '}
-                {hook.hook} the answer: <Text most={500}>{hook.why?.message ?? ''}</Text>{' '}
-                <span className="text-muted">
+                {hook.hook} the answer: <Text most={500}>{hook.why?.message ?? ''}</Text>
+                <span className="block text-muted">
                   <Text most={500}>{hook.why?.fix ?? ''}</Text>
                 </span>
               </li>

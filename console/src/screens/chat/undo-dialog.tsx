@@ -137,8 +137,8 @@ function Stays({ steps, title }: { readonly steps: readonly UndoStep[]; readonly
             </strong>
             {step.why && (
               <>
-                : <Text most={600}>{step.why.message}</Text>{' '}
-                <span className="text-muted">
+                : <Text most={600}>{step.why.message}</Text>
+                <span className="block text-muted">
                   <Text most={600}>{step.why.fix}</Text>
                 </span>
               </>

@@ -127,7 +127,11 @@ function Explained({ explanation, node }: ExplainedProps): ReactNode {
         <Text most={2000}>{sentence}</Text>
       </p>
       {cut && <p className="text-muted">There is more than is shown here: only the first 200 nodes and 2,000 entries.</p>}
-      {nodes.length > 0 && <CausesGraph title="Causes" nodes={pictures} lines={lines} selected={node} select={select} />}
+      {nodes.length > 0 && (
+        <div>
+          <CausesGraph title="Causes" nodes={pictures} lines={lines} selected={node} select={select} />
+        </div>
+      )}
       {opened && <Node node={opened} of={id} />}
       <NoteList notes={notes} marked={marked} />
     </>
@@ -154,6 +158,11 @@ function Node({
       {turn?.seq !== undefined && (
         <Link to="/chat/$conversation/$seq" params={{ conversation: turn.conversation, seq: String(turn.seq) }} className={link}>
           Turn {turn.seq}
+        </Link>
+      )}
+      {turn !== undefined && turn.seq === undefined && (
+        <Link to="/chat/$conversation" params={{ conversation: turn.conversation }} className={link}>
+          Conversation <Text most={100}>{turn.conversation}</Text>
         </Link>
       )}
       {ref !== undefined && ref !== of && (

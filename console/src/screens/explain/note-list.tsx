@@ -83,8 +83,8 @@ function Entry({
       )}
       {why && (
         <p>
-          <Text most={1000}>{why.message}</Text>{' '}
-          <span className="text-muted">
+          <Text most={1000}>{why.message}</Text>
+          <span className="block text-muted">
             <Text most={1000}>{why.fix}</Text> <code>{why.rule}</code>
           </span>
         </p>
