@@ -15,6 +15,8 @@ export function applyHostEvent(client: QueryClient, event: HostEvent, mark: (nam
       client.setQueryData<Pages>(turnListKey(event.data.conversation), pages => pages && withTurn(pages, event.data))
       mark('turn')
       mark('conversations')
+      // A list that was asked for before the end may arrive after it.
+      if (event.data.ended !== undefined) mark('turns')
       return
     case 'part': {
       const { conversation, seq, part } = event.data
