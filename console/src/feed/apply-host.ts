@@ -13,10 +13,8 @@ export function applyHostEvent(client: QueryClient, event: HostEvent, mark: (nam
     case 'turn':
       noticeTurn(event.data)
       client.setQueryData<Pages>(turnListKey(event.data.conversation), pages => pages && withTurn(pages, event.data))
-      mark('turn')
-      mark('conversations')
-      // A list that was asked for before the end may arrive after it.
-      if (event.data.ended !== undefined) mark('turns')
+      // Read again all the same: a list that was asked for before the event may arrive after it.
+      for (const name of ['turns', 'turn', 'conversations']) mark(name)
       return
     case 'part': {
       const { conversation, seq, part } = event.data
