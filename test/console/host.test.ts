@@ -154,7 +154,7 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
     expect(await active('textContent')).toContain('event')
     await keys('ArrowRight')
     await expect.poll(() => active('textContent')).toContain('turn')
-    await tabTo('Turn 0')
+    await tabTo('Open the turn')
     await keys('Enter')
     await world.sees('woken by door/door.bell')
     expectQuiet(world)
@@ -182,6 +182,20 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
     await world.sees(result)
     expect(await world.tab.evaluate('document.title')).not.toContain('taken')
     expectQuiet(world)
+  })
+
+  it('who may only view reads what happened, without payloads and without ways to act', async () => {
+    world = await openHostWorld(browser)
+    await say('call note text=milk')
+    await world.sees('Noted')
+    const viewer = await browser.openTab()
+    await viewer.open(world.console.newLink({ by: 'eve', roles: ['viewer'] }))
+    const text = async () => String(await viewer.evaluate('document.body.innerText'))
+    await expect.poll(text).toContain('Sending messages needs the role operator')
+    await expect.poll(text).toContain('The answer is not shown to your role')
+    expect(await text()).not.toMatch(/milk|Noted|Undo/)
+    expect(viewer.errors).toEqual([])
+    await viewer.close()
   })
 
   it('axe finds nothing wrong on any screen, in light and dark, wide and narrow, and nothing is wider than the page', async () => {

@@ -155,14 +155,13 @@ function Node({
         {[server, outcome, at === undefined ? undefined : timeText(at)].filter(Boolean).join(' · ')}
         {notes.length > 0 && ` · ${notes.length} ${notes.length === 1 ? 'entry' : 'entries'} below`}
       </span>
-      {turn?.seq !== undefined && (
-        <Link to="/chat/$conversation/$seq" params={{ conversation: turn.conversation, seq: String(turn.seq) }} className={link}>
-          Turn {turn.seq}
-        </Link>
-      )}
-      {turn !== undefined && turn.seq === undefined && (
-        <Link to="/chat/$conversation" params={{ conversation: turn.conversation }} className={link}>
-          Conversation <Text most={100}>{turn.conversation}</Text>
+      {turn !== undefined && (
+        <Link
+          to={turn.seq === undefined ? '/chat/$conversation' : '/chat/$conversation/$seq'}
+          params={{ conversation: turn.conversation, seq: String(turn.seq) }}
+          className={link}
+        >
+          Open the turn
         </Link>
       )}
       {ref !== undefined && ref !== of && (
