@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, realClock } from '../core/clock.ts'
 import { digest } from '../core/digest.ts'
-import type { OnApproval } from '../policy/approvals/question.ts'
+import { answersBeside, type HostAnswers, type LocalAnswers } from './beside.ts'
 import type { Answered, Approval, ApprovalAnswer, ApprovalDetail } from './contract/approvals.ts'
 import { ConsoleFailure } from './failure.ts'
 
@@ -19,7 +19,10 @@ export interface Answerer {
 
 /** What a program asks a person. The queue adds id, digest and time. */
 export type ApprovalRequest = Pick<Approval, 'kind' | 'server' | 'text' | 'rule'> &
-  Partial<Pick<Approval, 'tool' | 'payload' | 'changes' | 'risk' | 'client' | 'subject' | 'until' | 'lasts'>>
+  Partial<
+    Pick<Approval, 'tool' | 'payload' | 'before' | 'after' | 'changes' | 'risk' | 'client' | 'subject' | 'until' | 'lasts'>
+  > &
+  Partial<Pick<Approval, 'wider' | 'flaw' | 'scopes' | 'conversation' | 'inferenceId'>>
 
 /** Approvals that are kept elsewhere, such as those of a gateway on its store. */
 export interface ApprovalSource {
@@ -49,10 +52,22 @@ export interface GivenAnswer extends ApprovalAnswer {
   readonly by: string
 }
 
-/** The queue as programs use it. */
-export interface ApprovalQueue {
+/** Something that waits in the queue. */
+export interface PosedApproval {
+  /** As it is shown. */
+  readonly approval: Approval
+  /** The answer that counts; rejects where the question was withdrawn. */
+  readonly answered: Promise<GivenAnswer>
+  /** Answers it from within the process. False where somebody was faster. */
+  claim(answer: Pick<GivenAnswer, 'yes' | 'by' | 'reason'>): boolean
+}
+
+/** The queue as programs use it. Its `onApproval`, `onElicit` and `onSampleReview` are options of `createHost`. */
+export interface ApprovalQueue extends HostAnswers {
   /** Asks a person, and settles with the answer that counts; rejects where the signal is aborted before. */
   ask(request: ApprovalRequest, signal?: AbortSignal): Promise<GivenAnswer>
+  /** The same, with the way to answer it from within the process: the first answer counts. */
+  pose(request: ApprovalRequest, signal?: AbortSignal): Promise<PosedApproval>
   /** Everything that waits, oldest first. Long payloads may be left out. */
   list(): Promise<readonly Approval[]>
   /** One approval, whole; also for some minutes after it was answered. */
@@ -61,13 +76,16 @@ export interface ApprovalQueue {
   answer(id: string, answer: ApprovalAnswer, who: Answerer): Promise<Answered>
   /** Tells of changes; returns the way to stop. */
   subscribe(listener: ApprovalListener): () => void
-  /** The option `onApproval` of `createHost`: its questions go into this queue. */
-  readonly onApproval: OnApproval
+  /** Withdraws everything that waits, and takes no more: call it before the host is closed, so that no turn waits for an answer. */
+  close(): void
+  /** The same options for a host whose questions somebody else answers too, such as a terminal: the first answer counts. */
+  beside(local: LocalAnswers): HostAnswers
 }
 
 interface Asked {
   readonly approval: Approval
   settle(answer: GivenAnswer): void
+  withdraw(reason: unknown): void
 }
 
 const mostRemembered = 200
@@ -78,8 +96,11 @@ const once = ['once']
 export async function approvalDigestOf(
   approval: Omit<Approval, 'digest' | 'length' | 'since' | 'until' | 'lasts'>,
 ): Promise<string> {
-  const { id, kind, server, tool, text, payload, before, after, rule, client, subject } = approval
-  return `sha256:${await digest([id, kind, server, tool, text, payload, before, after, rule, client, subject].map(each => each ?? null))}`
+  const { id, kind, server, tool, text, payload, before, after, rule, client, subject, wider, scopes } = approval
+  // What only a host gives is left out where it is not there, so that the digests of a gateway stay as they are.
+  const more = wider === undefined && scopes === undefined ? [] : [wider, scopes]
+  const all = [id, kind, server, tool, text, payload, before, after, rule, client, subject, ...more]
+  return `sha256:${await digest(all.map(each => each ?? null))}`
 }
 
 /** Makes a queue for approvals of a program, a host or a gateway. */
@@ -92,6 +113,7 @@ export class SharedApprovals implements ApprovalQueue {
   readonly #clock: Clock
   readonly #asked = new Map<string, Asked>()
   readonly #sources = new Set<ApprovalSource>()
+  #closed = false
   readonly #listeners = new Set<ApprovalListener>()
   /** Answers of late, with what they were about. */
   readonly #past = new Map<string, { readonly approval: Approval; readonly answered: Answered }>()
@@ -100,30 +122,52 @@ export class SharedApprovals implements ApprovalQueue {
     this.#clock = clock
   }
 
-  readonly onApproval: OnApproval = async (question, { signal }) => {
-    const { text, rule, asked, scopes } = question
-    const payload = { asked, scopes }
-    const { yes, reason } = await this.ask({ kind: 'call', server: asked.server ?? '', text, rule, payload }, signal)
-    return { yes, ...(reason !== undefined && { reason }) }
+  /** Alone: nobody else is asked. */
+  readonly #alone = answersBeside((request, signal) => this.pose(request, signal))
+  readonly onApproval = this.#alone.onApproval
+  readonly onElicit = this.#alone.onElicit
+  readonly onSampleReview = this.#alone.onSampleReview
+
+  beside(local: LocalAnswers): HostAnswers {
+    return answersBeside((request, signal) => this.pose(request, signal), local)
   }
 
   async ask(request: ApprovalRequest, signal?: AbortSignal): Promise<GivenAnswer> {
+    return (await this.pose(request, signal)).answered
+  }
+
+  async pose(request: ApprovalRequest, signal?: AbortSignal): Promise<PosedApproval> {
     signal?.throwIfAborted()
+    if (this.#closed) throw closing()
     if (this.#asked.size >= mostAsked) throw new Error(`${mostAsked} approvals wait already`)
     const id = `asked.${randomUUID()}`
     const named = { ...request, id, risk: request.risk ?? 'unknown', lasts: request.lasts ?? once } as const
     const length = JSON.stringify(request.payload ?? null).length
     const approval: Approval = { ...named, length, digest: await approvalDigestOf(named), since: this.#clock.now() }
     const { promise, resolve, reject } = Promise.withResolvers<GivenAnswer>()
-    const left = (): void => {
+    const withdraw = (reason: unknown): void => {
       if (!this.#asked.delete(id)) return
       this.remember(approval, { id, at: this.#clock.now() })
-      reject(signal?.reason)
+      reject(reason)
     }
-    this.#asked.set(id, { approval, settle: resolve })
+    const left = (): void => withdraw(signal?.reason)
+    this.#asked.set(id, { approval, settle: resolve, withdraw })
     signal?.addEventListener('abort', left, { once: true })
     for (const { added } of this.#listeners) added?.(approval)
-    return promise.finally(() => signal?.removeEventListener('abort', left))
+    const answered = promise.finally(() => signal?.removeEventListener('abort', left))
+    // Whoever posed it may not have come to wait for it yet.
+    answered.catch(() => undefined)
+    if (signal?.aborted === true) left()
+    return {
+      approval,
+      answered,
+      claim: answer => {
+        if (!this.#asked.delete(id)) return false
+        resolve({ ...answer, digest: approval.digest })
+        this.#answered(approval, { ...answer, digest: approval.digest }, answer.by)
+        return true
+      },
+    }
   }
 
   async list(): Promise<readonly Approval[]> {
@@ -166,6 +210,11 @@ export class SharedApprovals implements ApprovalQueue {
   subscribe(listener: ApprovalListener): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const { withdraw } of [...this.#asked.values()]) withdraw(closing())
   }
 
   /** Adds approvals that are kept elsewhere; returns the way to take them out again. */
@@ -217,6 +266,10 @@ export class SharedApprovals implements ApprovalQueue {
   }
 }
 
+function closing(): Error {
+  return new Error('The queue of approvals is closed')
+}
+
 /** What counts as a yes: to exactly what was shown, by somebody who may give it. A no only has to be about the same thing. */
 function check(approval: Approval, answer: ApprovalAnswer, { by, fourEyes }: Answerer): void {
   if (answer.digest !== approval.digest)
@@ -228,6 +281,14 @@ function check(approval: Approval, answer: ApprovalAnswer, { by, fourEyes }: Ans
   if (!approval.lasts.includes(answer.for ?? 'once'))
     throw new ConsoleFailure('INVALID_INPUT', 'The answer cannot last that long.', `Give one of ${approval.lasts.join(', ')}.`, {
       member: 'for',
+    })
+  if (answer.covers !== undefined && approval.wider?.some(({ covers }) => covers === answer.covers) !== true)
+    throw new ConsoleFailure('INVALID_INPUT', 'The answer cannot reach that far.', 'Give one of wider, or leave covers out.', {
+      member: 'covers',
+    })
+  if (approval.kind === 'form' && answer.content === undefined)
+    throw new ConsoleFailure('INVALID_INPUT', 'The form is not filled.', 'Give content that fits the schema.', {
+      member: 'content',
     })
   if (fourEyes !== true || approval.kind !== 'call') return
   if (approval.subject === undefined || approval.subject === by || approval.client === by)

@@ -12,7 +12,10 @@ import { ConsoleFailure } from './failure.ts'
 export type Topic = Exclude<ConsoleEventName, 'hello' | 'lost'>
 
 /** All topics. */
-export const topics: readonly Topic[] = ['server', 'fault', 'approval', 'answered', 'audit', 'log', 'traffic', 'spent', 'job']
+export const topics: readonly Topic[] = [
+  ...(['server', 'fault', 'approval', 'answered', 'audit', 'log', 'traffic', 'spent', 'job'] as const),
+  ...(['turn', 'part', 'span', 'inbox', 'checkpoint', 'head'] as const),
+]
 
 /** Who reads, and what. */
 export interface FeedReader {

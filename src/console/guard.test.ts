@@ -202,7 +202,9 @@ describe('every route', () => {
   it('is for its role alone, and for nobody without a session', async () => {
     const { page, console: running, gateway } = await consoleWorld({ servers: { bank: upstreamOf() } })
     const { resources } = (await (await page()).get('/self')).body as { resources: readonly string[] }
-    const parts = { source: { observed: {} }, approvals: {}, jobs: {} } as unknown as Parameters<typeof routesOf>[0]
+    const parts = { source: { observed: {}, clients: () => [] }, approvals: {}, jobs: {} } as unknown as Parameters<
+      typeof routesOf
+    >[0]
     const routes = [...routesOf(parts)]
     expect(new Set(routes.map(([key]) => key.split(' ')[1])).add('/events')).toEqual(new Set(resources))
     const refused: string[] = []

@@ -1,4 +1,4 @@
-/** `vivarium/console`: the web console of a gateway, and the queue of approvals that page, terminal and program share. */
+/** `vivarium/console`: the web console of a gateway or a host, and the queue of approvals that page, terminal and program share. */
 import '../core/required-node.ts'
 
 export {
@@ -8,7 +8,9 @@ export {
   type ApprovalRequest,
   createApprovalQueue,
   type GivenAnswer,
+  type PosedApproval,
 } from './approvals.ts'
+export { AnsweredElsewhere, type HostAnswers, type LocalAnswers } from './beside.ts'
 export type {
   Answered,
   Approval,
@@ -52,5 +54,6 @@ export type {
   Why,
   WiderApproval,
 } from './contract/index.ts'
+export { type HostObserver, type ObservedHostOptions, observeHost } from './host/observer.ts'
 export { type GatewayObserver, type ObservedOptions, observeGateway } from './observer.ts'
-export { type ConsoleOptions, type LinkOptions, type RunningConsole, serveConsole } from './serve.ts'
+export { type ChatOptions, type ConsoleOptions, type LinkOptions, type RunningConsole, serveConsole } from './serve.ts'

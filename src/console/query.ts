@@ -5,7 +5,7 @@ import { ConsoleFailure } from './failure.ts'
 import type { PageWish } from './sources/source.ts'
 
 /** What a member may be. */
-export type MemberKind = 'text' | 'number' | 'boolean' | 'record' | readonly string[]
+export type MemberKind = 'text' | 'long' | 'number' | 'boolean' | 'record' | 'list' | readonly string[]
 
 /** Members by name; in a body those with `?` may be left out. A query may leave out each. */
 export type Members = Readonly<Record<string, MemberKind>>
@@ -15,6 +15,7 @@ export const paged = { after: 'text', limit: 'number' } as const
 
 const longestText = 512
 const longestFilter = 200
+const longestMessage = 200_000
 const mostItems = 1_000
 
 /** The parameters of a query, checked. */
@@ -48,8 +49,7 @@ export function readBody(text: string, members: Members): Readonly<Record<string
     const name = said.replace('?', '')
     const value = body[name]
     if (value === undefined && said.endsWith('?')) continue
-    const fits = kind === 'record' ? isRecord(value) : kind === 'text' ? isText(value) : typeof value === kind
-    if (!fits) throw wrong(name, `${name} is missing or has the wrong type.`, `Give a ${String(kind)}.`)
+    if (!fits(kind, value)) throw wrong(name, `${name} is missing or has the wrong type.`, `Give a ${String(kind)}.`)
   }
   return body
 }
@@ -74,8 +74,11 @@ export function positionOf(after: string): number {
   throw wrong('after', 'after is not a cursor of this list.', 'Give the member next of an earlier answer.')
 }
 
-function isText(value: unknown): boolean {
-  return typeof value === 'string' && value.length <= longestText
+function fits(kind: MemberKind, value: unknown): boolean {
+  if (kind === 'text') return typeof value === 'string' && value.length <= longestText
+  if (kind === 'long') return typeof value === 'string' && value.length <= longestMessage
+  if (kind === 'record') return isRecord(value)
+  return kind === 'list' ? Array.isArray(value) : typeof value === kind
 }
 
 function numberOf(name: string, text: string): number {

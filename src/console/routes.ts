@@ -8,6 +8,7 @@ import type { LogQuery } from './contract/log.ts'
 import type { Role, Self } from './contract/session.ts'
 import type { TrafficQuery } from './contract/traffic.ts'
 import { ConsoleFailure } from './failure.ts'
+import { hostRoutes } from './host/routes.ts'
 import type { Jobs } from './jobs.ts'
 import { logLevels } from './log-ring.ts'
 import type { OpenSession } from './login.ts'
@@ -58,7 +59,7 @@ const nothing = { query: {}, body: {}, status: 200, writes: false } as const
 
 /** All routes that this process has. `POST /session` is answered by the listener, because there is no session yet. */
 export function routesOf(parts: RouteParts): ReadonlyMap<string, Route> {
-  const { observed } = parts.source
+  const { observed, agent } = parts.source
   const table: Table = {
     ...sessionRoutes(parts),
     ...serverRoutes(parts),
@@ -66,6 +67,7 @@ export function routesOf(parts: RouteParts): ReadonlyMap<string, Route> {
     ...auditRoutes(parts),
     ...figureRoutes(parts),
     ...(observed !== undefined && observedRoutes(observed)),
+    ...(agent !== undefined && hostRoutes(agent)),
   }
   return new Map(Object.entries(table))
 }
@@ -83,22 +85,27 @@ function sessionRoutes({ self, signOut }: RouteParts): Table {
 }
 
 function serverRoutes({ source }: RouteParts): Table {
-  const found = (name = '') => {
-    const server = source.server(name)
+  const found = async (name = '') => {
+    const server = await source.server(name)
     if (server === undefined)
       throw new ConsoleFailure('NOT_FOUND', 'There is no server of this name.', 'Reload the list of servers.')
     return server
   }
   return {
-    'GET /servers': { ...nothing, role: 'viewer', query: paged, answer: ({ query }) => slice(source.servers(), pageOf(query)) },
+    'GET /servers': {
+      ...nothing,
+      role: 'viewer',
+      query: paged,
+      answer: async ({ query }) => slice(await source.servers(), pageOf(query)),
+    },
     'GET /servers/:name': { ...nothing, role: 'viewer', answer: ({ names }) => found(names['name']) },
     'POST /servers/:name/retry': {
       ...nothing,
       role: 'operator',
       status: 204,
       writes: true,
-      answer: ({ names }) => {
-        source.retry(found(names['name']).name)
+      answer: async ({ names }) => {
+        source.retry((await found(names['name'])).name)
         return undefined
       },
     },
@@ -195,6 +202,7 @@ function auditRoutes({ source, jobs }: RouteParts): Table {
 }
 
 function figureRoutes({ source }: RouteParts): Table {
+  const { clients } = source
   return {
     'GET /budgets': {
       ...nothing,
@@ -202,12 +210,14 @@ function figureRoutes({ source }: RouteParts): Table {
       query: paged,
       answer: async ({ query }) => slice(await source.budgets(), pageOf(query)),
     },
-    'GET /clients': {
-      ...nothing,
-      role: 'viewer',
-      query: paged,
-      answer: async ({ query }) => slice(await source.clients(), pageOf(query)),
-    },
+    ...(clients !== undefined && {
+      'GET /clients': {
+        ...nothing,
+        role: 'viewer',
+        query: paged,
+        answer: async ({ query }) => slice(await clients(), pageOf(query)),
+      },
+    }),
   }
 }
 

@@ -1,7 +1,8 @@
-/** `serveConsole`: the web console of a running gateway, on a listener of its own. */
+/** `serveConsole`: the web console of a running gateway or host, on a listener of its own. */
 import { hostname, userInfo } from 'node:os'
 import { type Clock, realClock } from '../core/clock.ts'
 import type { Gateway } from '../gateway/gateway.ts'
+import type { Host } from '../host/host.ts'
 import { version } from '../revisions/revision.ts'
 import type { Store } from '../stores/store.ts'
 import { type ApprovalQueue, SharedApprovals } from './approvals.ts'
@@ -10,6 +11,8 @@ import type { Role, Self } from './contract/session.ts'
 import { Feed } from './feed.ts'
 import { PageFiles } from './files.ts'
 import { hostOf } from './guard.ts'
+import { type HostObserver, ObservedHost } from './host/observer.ts'
+import { hostSource } from './host/source.ts'
 import { Jobs } from './jobs.ts'
 import { announceConsole, linkOf, redeemStored } from './links.ts'
 import { type ConsoleListener, listen } from './listener.ts'
@@ -26,10 +29,16 @@ export const consolePort = 7425
 /** The options of `serveConsole`. */
 export interface ConsoleOptions {
   /** The gateway to show. */
-  readonly gateway: Gateway
-  /** What was observed of it since its start; without it there is neither traffic nor log. */
-  readonly observer?: GatewayObserver
-  /** A queue whose approvals are shown and answered together with those of the gateway. */
+  readonly gateway?: Gateway
+  /** The host to show, instead of a gateway. */
+  readonly host?: Host
+  /** What was observed of it since its start; without it there is neither traffic nor log, and of a host no news of turns. */
+  readonly observer?: GatewayObserver | HostObserver
+  /** The name that the page shows for a host. Default: `host`. */
+  readonly name?: string
+  /** Of a host: the conversation that the page opens first (default: `main`), and lines worth trying. */
+  readonly chat?: ChatOptions
+  /** A queue whose approvals are shown and answered together with those of the gateway, or that the host asks. */
   readonly approvals?: ApprovalQueue
   /**
    * The port of the page on 127.0.0.1; 0 takes any that is free.
@@ -50,6 +59,14 @@ export interface ConsoleOptions {
   readonly onError?: (error: unknown) => void
   /** The clock, for tests. */
   readonly clock?: Clock
+}
+
+/** What the chat begins with. */
+export interface ChatOptions {
+  /** The conversation that is opened first. Default: `main`. */
+  readonly conversation?: string
+  /** Lines worth trying. Default: none. */
+  readonly examples?: readonly string[]
 }
 
 /** Who a link signs in. */
@@ -77,18 +94,17 @@ export interface RunningConsole {
 }
 
 /**
- * Serves the web console of a gateway on loopback.
+ * Serves the web console of a gateway, or of a host, on loopback.
  * @example
  * await using console = await serveConsole({ gateway })
  * process.stdout.write(`${console.link}\n`)
  */
 export async function serveConsole(options: ConsoleOptions): Promise<RunningConsole> {
   const { gateway, clock = realClock, store, onError: failed = () => {}, payloads = 'approver', fourEyes = false } = options
-  const observer = options.observer instanceof ObservedGateway ? options.observer : undefined
-  const source = gatewaySource({ gateway, observer, clock, failed })
+  const source = sourceOf(options, clock, failed)
   const approvals = queueOf(options.approvals, clock)
-  const gatewayApprovals = new GatewayApprovals(gateway, clock)
-  const detach = approvals.attach(gatewayApprovals)
+  const gatewayApprovals = gateway && new GatewayApprovals(gateway, clock)
+  const detach = gatewayApprovals && approvals.attach(gatewayApprovals)
   const startedAt = clock.now()
   const mayRead = (roles: readonly Role[]): boolean =>
     payloads === 'viewer' || roles.includes('operator') || roles.includes('approver')
@@ -98,7 +114,7 @@ export async function serveConsole(options: ConsoleOptions): Promise<RunningCons
       ...{ kind: source.kind, name: source.name, version, screens: source.screens, start: feed.start },
       resources: [...new Set([...routes.keys()].map(key => key.split(' ')[1] ?? '')), '/events'],
       ...{ pid: process.pid, replica: hostname(), startedAt, now: clock.now(), payloads, fourEyes },
-      durable: store !== undefined,
+      durable: store !== undefined || options.host?.durable === true,
       session: { by, roles, since, until },
     }
   }
@@ -134,7 +150,7 @@ export async function serveConsole(options: ConsoleOptions): Promise<RunningCons
     port: listener.port,
     newLink,
     close: async () => {
-      detach()
+      detach?.()
       looking.change(undefined)
       feed.close()
       await Promise.all([jobs.close(), listener.close(), unannounce?.()])
@@ -142,6 +158,17 @@ export async function serveConsole(options: ConsoleOptions): Promise<RunningCons
     [Symbol.asyncDispose]: () => running.close(),
   }
   return running
+}
+
+/** What the page shows. */
+function sourceOf(options: ConsoleOptions, clock: Clock, failed: (error: unknown) => void): ConsoleSource {
+  const { gateway, host, observer, name = 'host', chat: { conversation = 'main', examples = [] } = {} } = options
+  if (gateway !== undefined && host === undefined)
+    return gatewaySource({ gateway, observer: observer instanceof ObservedGateway ? observer : undefined, clock, failed })
+  if (host === undefined || gateway !== undefined)
+    throw new TypeError('serveConsole: give either the option gateway or the option host')
+  const observed = observer instanceof ObservedHost ? observer : undefined
+  return hostSource({ host, observer: observed, name, facts: { conversation, examples }, clock, failed })
 }
 
 function queueOf(given: ApprovalQueue | undefined, clock: Clock): SharedApprovals {
@@ -161,7 +188,7 @@ function userName(): string {
 
 interface LookingParts {
   readonly source: ConsoleSource
-  readonly gatewayApprovals: GatewayApprovals
+  readonly gatewayApprovals: GatewayApprovals | undefined
   readonly approvals: SharedApprovals
   readonly clock: Clock
   failed(error: unknown): void
@@ -191,11 +218,11 @@ class Looking {
     })
     end.signal.addEventListener('abort', stop)
     // The first look publishes, too: what came between a page's own list and this one would be news to nobody.
-    void gatewayApprovals.follow(clock, end.signal, last => this.#look(last, feed).catch(failed)).catch(failed)
+    void gatewayApprovals?.follow(clock, end.signal, last => this.#look(gatewayApprovals, last, feed).catch(failed)).catch(failed)
   }
 
-  async #look(known: Map<string, Approval>, feed: Feed): Promise<void> {
-    const { gatewayApprovals, approvals, clock } = this.#parts
+  async #look(gatewayApprovals: GatewayApprovals, known: Map<string, Approval>, feed: Feed): Promise<void> {
+    const { approvals, clock } = this.#parts
     const now = await gatewayApprovals.list()
     for (const approval of now) {
       if (known.has(approval.id)) continue

@@ -95,6 +95,7 @@ async function join(foundation: HostFoundation, options: HostOptions) {
     clock,
     random,
     withheld: (server, featureSet) => budgets.usedUp({ server, featureSet }),
+    ...(options.onInbox && { onChange: options.onInbox }),
     isConfigured: server => foundation.servers.entry(server) !== undefined,
     onDiagnostic: (server, why, note) => void audit.note({ server, kind: 'inbox', ...note, why }),
   })
@@ -202,10 +203,10 @@ async function approveDefinition({ foundation }: HostParts, policy: Policy, held
 }
 
 /** A decision of the policy as an audit entry. */
-function noteOfDecision({ kind, asked, outcome, rule, why, detail }: PolicyDecision): Note {
+function noteOfDecision({ kind, asked, outcome, rule, why, detail, by }: PolicyDecision): Note {
   const { server, featureSet, begunBy, conversation, inferenceId, eventId } = asked
   const cause = begunBy?.kind === 'event' ? begunBy.eventId : undefined
-  return { server, featureSet, eventId, inferenceId, conversation, cause, kind, outcome, rule, why, detail }
+  return { server, featureSet, eventId, inferenceId, conversation, cause, kind, outcome, rule, why, detail, by }
 }
 
 // Validation of options for callers without a type checker.
@@ -223,6 +224,8 @@ const kinds: KindsOf<HostOptions> = {
   onConfigFault: 'function',
   onTrouble: 'function',
   onNote: 'function',
+  onState: 'function',
+  onInbox: 'function',
   onStderr: 'function',
   clock: 'object',
   random: 'function',

@@ -63,6 +63,8 @@ export interface FoundationOptions {
   readonly onTrouble?: (why: Why) => void
   /** Called for each entry of the audit log. Default: not called. */
   readonly onNote?: (noted: Noted) => void
+  /** Called when a feature set has a new checkpoint, or another one became its head. Default: not called. */
+  readonly onState?: (server: string, featureSet: string) => void
   /** Called with the standard error of command servers, line by line. Default: it is discarded. */
   readonly onStderr?: (server: string, line: string) => void
   /** For tests: time and timers. Default: the real clock. */
@@ -127,6 +129,7 @@ export class HostFoundation {
       store: this.store,
       clock,
       port: stateBookPort(name => this.servers.get(name)),
+      changed: options.onState,
       rolled: (server, featureSet, detail, { success, why }) =>
         void this.audit.note({
           server,

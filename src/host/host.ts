@@ -1,11 +1,13 @@
 /** The public `Host` class and the options of `createHost`. */
-import type { AuditVerdict } from '../core/audit/audit.ts'
+import type { AuditVerdict, AuditVerifyOptions } from '../core/audit/audit.ts'
+import type { AuditSearchOptions, AuditSearchResult } from '../core/audit/search.ts'
 import type { Duration } from '../core/clock.ts'
 import type { Why } from '../core/suggestion.ts'
+import type { ModelInfo } from '../features/live/model-info/messages.ts'
 import type { PushEvent } from '../features/live/push-events/messages.ts'
 import type { Root } from '../features/mcp/roots/messages.ts'
 import type { OnApproval } from '../policy/approvals/question.ts'
-import type { AuditQuestion, Explanation, Queried } from '../policy/audit/host-audit.ts'
+import type { AuditQuestion, Explanation, Note, Queried } from '../policy/audit/host-audit.ts'
 import {
   type BudgetLimit,
   type BudgetStatus,
@@ -68,13 +70,23 @@ export class Host {
     return this.#parts.loop.prompts()
   }
 
+  /** Whether what it stores outlives this process. */
+  get durable(): boolean {
+    return this.#options.store !== undefined && this.#options.store !== 'memory:'
+  }
+
+  /** The model that answers users. */
+  get model(): ModelInfo {
+    return this.#parts.loop.model
+  }
+
   /** Starts to process the inbox: events become turns, once each and in order, across restarts. */
   open(): Promise<void> {
     return this.#parts.inbox.open((entry, signal) => this.#deliver(entry, signal), { writesBegin: true })
   }
 
   /** Events that servers pushed: waiting, done, or dead. */
-  get inbox(): Pick<Inbox, 'list' | 'get' | 'dead' | 'replay'> {
+  get inbox(): Pick<Inbox, 'list' | 'get' | 'dead' | 'replay' | 'newest'> {
     return this.#parts.inbox
   }
 
@@ -162,8 +174,18 @@ export class Host {
   }
 
   /** Verifies the digest chain of the audit log: shows whether entries were changed. */
-  verifyAudit(): Promise<AuditVerdict> {
-    return this.#foundation.audit.verify()
+  verifyAudit(options?: AuditVerifyOptions): Promise<AuditVerdict> {
+    return this.#foundation.audit.verify(options)
+  }
+
+  /** Lines of the audit log that match, newest first, one page at a time. `owner` is the server that a line is about. */
+  searchAudit(options?: AuditSearchOptions): Promise<AuditSearchResult> {
+    return this.#foundation.audit.search(options)
+  }
+
+  /** Writes an entry into the audit log: what somebody did with the host outside of its own doing. */
+  note(note: Note): Promise<void> {
+    return this.#foundation.audit.note(note)
   }
 
   /** Everything that belongs to an event or an inference, with reasons. */
@@ -272,8 +294,10 @@ export interface HostOptions extends FoundationOptions, AnswersOptions {
   readonly onBudget?: (what: Why, spender: Spender) => void
   /** Reads from the arguments of tools what they act on, by `server/tool`, so that scope lists apply. Default: none. */
   readonly extract?: Extractors
+  /** Called when an event was accepted, or its state has changed, also by another process as far as this one learns of it. Default: not called. */
+  readonly onInbox?: (server: string, eventId: string) => void
   /** How events of servers are accepted and retried. */
-  readonly inbox?: Omit<InboxOptions, 'store' | 'policy' | 'clock' | 'onDiagnostic' | 'withheld' | 'random' | 'id'>
+  readonly inbox?: Omit<InboxOptions, 'store' | 'policy' | 'clock' | 'onDiagnostic' | 'onChange' | 'withheld' | 'random' | 'id'>
   /**
    * What happens to channel messages with the tag `chat:ambient`. Default `keep`: the model sees the newest with the next message that is
    * meant for it. `wake`: each becomes a turn.

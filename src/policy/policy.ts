@@ -72,6 +72,8 @@ interface Approved {
   readonly why?: Why
   /** The approval or grant that allows it. */
   readonly rule?: string
+  /** Who answered, where the answer says so. */
+  readonly by?: string
 }
 
 /** Reads what was answered earlier, then decides. */
@@ -171,7 +173,7 @@ export class Policy {
     const answer = await this.#ask(asked, found.asking, found.bound)
     const outcome = answer.yes ? 'success' : outcomeOf(answer.why)
     const detail = `${wordsFor(asked)}, required by ${found.asking.rule}`
-    this.#options.onDecided?.({ kind: 'approval', asked, outcome, rule: answer.rule, why: answer.why, detail })
+    this.#options.onDecided?.({ kind: 'approval', asked, outcome, rule: answer.rule, why: answer.why, by: answer.by, detail })
     return answer
   }
 
@@ -182,7 +184,8 @@ export class Policy {
     const question = { text, asked, about, scopes, rule, digest: bound.call, lastsMs, wider }
     const outcome = await this.#asker.ask(flaw === undefined ? question : { ...question, flaw })
     if (outcome.is !== 'answered') return { yes: false, why: unanswered(outcome.is, asked, rule) }
-    const { yes, reason, covers = 'call' } = outcome.answer
+    const { yes, reason, covers = 'call', by } = outcome.answer
+    const person = by === undefined ? {} : { by }
     const forMs = outcome.answer.for === undefined ? this.#defaultMs(asked, yes) : toMilliseconds(outcome.answer.for, 'for')
     const reach: Covers = wider.some(one => one.covers === covers) ? covers : 'call'
     // An answer that finds no room, because so many are kept of this server, counts this once.
@@ -190,13 +193,13 @@ export class Policy {
     if (forMs > 0 && about === 'set') this.#changed(asked.server)
     // It may have been forbidden while the question was open.
     const now = judge(this.#world(), asked)
-    if (now.do === 'deny' || now.do === 'hold') return { yes: false, why: now.why }
+    if (now.do === 'deny' || now.do === 'hold') return { yes: false, why: now.why, ...person }
     if (yes) {
       this.#took(asked)
-      return { yes, rule: stored?.[0] === undefined ? `approval, this once (${rule})` : `approval ${stored[0].id}` }
+      return { ...person, yes, rule: stored?.[0] === undefined ? `approval, this once (${rule})` : `approval ${stored[0].id}` }
     }
     const said = reason ?? `The user declined ${wordsFor(asked)}`
-    return { yes, why: why('APPROVAL_REFUSED', rule, said, 'Continue without it, or ask the user what to do instead') }
+    return { ...person, yes, why: why('APPROVAL_REFUSED', rule, said, 'Continue without it, or ask the user what to do instead') }
   }
 
   #defaultMs({ kind }: Asked, yes: boolean): number {

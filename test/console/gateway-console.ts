@@ -10,7 +10,7 @@ import { clientOf, gatewayBefore, type Upstream } from '../gateway/world.ts'
 type Headers = Readonly<Record<string, string>>
 
 /** An answer of the API. */
-interface Answer {
+export interface Answer {
   readonly status: number
   readonly headers: globalThis.Headers
   readonly body: Readonly<Record<string, unknown>>

@@ -1,11 +1,9 @@
 /** The web console of `vivarium gateway`: opening it beside the gateway, and printing further links from another terminal. */
-import { hostname, userInfo } from 'node:os'
-import { openBrowser } from '../../auth/client/loopback.ts'
 import { createApprovalQueue, type GatewayObserver, type Role, serveConsole } from '../../console/index.ts'
 import { runningConsoles, storeLink } from '../../console/links.ts'
 import { allRoles } from '../../console/login.ts'
-import { consolePort } from '../../console/serve.ts'
 import type { Gateway, GatewayConfig } from '../../gateway/index.ts'
+import { linkNotes, openLink, userName } from '../console-link.ts'
 import { CliError, type Io } from '../io.ts'
 import { printerOf } from '../print.ts'
 import { say } from '../terminal/text.ts'
@@ -48,11 +46,8 @@ export async function openConsole(options: OpenOptions): Promise<{ readonly link
     throw new CliError(`The port ${said.port} of the console is in use`, 'Set another console.port, or leave it out')
   })
   aside.line(say`console  ${aside.paint.name(running.link)}  (once, 10 min)`)
-  if (said.port === undefined && running.port !== consolePort)
-    aside.note(`  Port ${consolePort} is in use, so the console uses ${running.port}`)
-  const machine = sshMachine(io)
-  if (machine !== undefined) aside.note(`  ssh -L ${running.port}:127.0.0.1:${running.port} ${machine}`)
-  else if (opens && io.interactive && hasDisplay(io)) await openBrowser(new URL(running.link)).catch(() => undefined)
+  for (const note of linkNotes(running, said.port, io)) aside.note(`  ${note}`)
+  if (opens) await openLink(running, io)
   return {
     link: running.link,
     close: async () => {
@@ -60,17 +55,6 @@ export async function openConsole(options: OpenOptions): Promise<{ readonly link
       await store?.close()
     },
   }
-}
-
-/** The name of this machine, where somebody is connected to it by SSH. */
-function sshMachine({ env }: Io): string | undefined {
-  const [, , address] = (env['SSH_CONNECTION'] ?? '').split(' ')
-  if (address !== undefined && address !== '') return shownText(address)
-  return env['SSH_TTY'] === undefined ? undefined : hostname()
-}
-
-function hasDisplay({ env }: Io): boolean {
-  return process.platform !== 'linux' || env['DISPLAY'] !== undefined || env['WAYLAND_DISPLAY'] !== undefined
 }
 
 /** The options of `vivarium gateway console`. */
@@ -115,13 +99,4 @@ function rolesIn(given: readonly string[] | undefined): readonly Role[] {
   const unknown = given.find(each => !allRoles.some(role => role === each))
   if (unknown !== undefined) throw new CliError(`There is no role ${shownText(unknown)}`, `There are ${allRoles.join(', ')}`)
   return allRoles.filter(role => given.includes(role))
-}
-
-/** The user of this machine. */
-function userName(): string {
-  try {
-    return userInfo().username
-  } catch {
-    return 'somebody'
-  }
 }

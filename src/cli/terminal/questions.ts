@@ -3,6 +3,7 @@
  * terminal the answer is no, and a line says so; nothing ever waits for a pipe. There is one question on the screen at a time.
  */
 
+import { AnsweredElsewhere } from '../../console/beside.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 import type { ElicitResult } from '../../features/mcp/elicitation/messages.ts'
 import type { OnServerQuestion, ServerQuestion } from '../../host/loop/answers/answers.ts'
@@ -16,7 +17,7 @@ import { brief, escaped, foreignMark, foreignText, say } from './text.ts'
 import { spanText } from './words.ts'
 
 /** A plain question, asked below some lines. Undefined: there is nobody to ask. */
-export type Confirm = (text: string, lines: readonly string[]) => Promise<boolean | undefined>
+export type Confirm = (text: string, lines: readonly string[], signal?: AbortSignal) => Promise<boolean | undefined>
 
 /** Refusals that are remembered. */
 const most = 20
@@ -55,18 +56,20 @@ export class Questions {
       return question.about === 'set' ? true : { yes: true, for: 0 }
     }
     const late = (): ApprovalAnswer => {
+      if (answeredElsewhere(signal)) return false
       screen.line(say` ${screen.paint.bad('Refused')}, because it waited too long behind other questions: ${question.text}`)
       return false
     }
     const answer = await this.#queue.ask(signal, late, shown => this.#approval(question, signal, shown))
-    if (!(typeof answer === 'boolean' ? answer : answer.yes)) this.#refuse(question)
+    if (answeredElsewhere(signal) ? refusedElsewhere(signal) : !(typeof answer === 'boolean' ? answer : answer.yes))
+      this.#refuse(question)
     return answer
   }
 
   /** Asks a plain question. */
-  readonly confirm: Confirm = (text, lines) => {
-    const ask = (shown: ShownQuestion) => confirmOn(this.#screen, this.#reader, text, lines, shown)
-    return this.#queue.ask<boolean | undefined>(never, () => undefined, ask)
+  readonly confirm: Confirm = (text, lines, signal = never) => {
+    const ask = (shown: ShownQuestion) => confirmOn(this.#screen, this.#reader, text, lines, shown, signal)
+    return this.#queue.ask<boolean | undefined>(signal, () => undefined, ask)
   }
 
   /** Asks what a server wants to know. */
@@ -116,6 +119,7 @@ export class Questions {
     if (chosen !== undefined) return { yes: true, covers: chosen.covers }
     if (said === 'o' || said === 'once') return { yes: true, for: 0 }
     if (said === 'y' || said === 'yes') return true
+    if (answeredElsewhere(signal)) return false
     screen.line(say`   ${paint.bad('Refused.')} ${paint.dim('/allow approves it for the next time')}`)
     return false
   }
@@ -133,7 +137,11 @@ export class Questions {
       screen.line(say`   ${paint.bad('Declined')}: without a terminal, nobody can be asked.`)
       return { action: 'decline' }
     }
-    if (question.mode === 'form') return fillForm(screen, this.#reader, question, signal, shown)
+    if (question.mode === 'form') {
+      const filled = await fillForm(screen, this.#reader, question, signal, shown)
+      if (signal.aborted) tellWithdrawn(screen, signal)
+      return filled
+    }
     const label = shown.label(`${question.server} asks for ${question.domain ?? 'an address'}`)
     const said = await yesOrNo(screen, this.#reader, `${label}have you opened the link? [y]es · [N]o › `, signal)
     return { action: said ? 'accept' : 'decline' }
@@ -197,13 +205,14 @@ export async function confirmOn(
   text: string,
   lines: readonly string[],
   shown?: ShownQuestion,
+  signal: AbortSignal = never,
 ): Promise<boolean | undefined> {
   if (!reader.interactive) return undefined
   const { paint } = screen
   const number = shown === undefined ? '' : `${shown.number}. `
   screen.line(say` ${paint.warn('?')} ${number}${paint.bold(text)}`)
   for (const line of lines) screen.line(say`   ${line}`)
-  return yesOrNo(screen, reader, `${shown?.label(text) ?? '   '}[y]es · [N]o › `, never)
+  return yesOrNo(screen, reader, `${shown?.label(text) ?? '   '}[y]es · [N]o › `, signal)
 }
 
 /** What is no yes is no. */
@@ -215,8 +224,23 @@ async function yesOrNo(screen: Screen, reader: LineReader, prompt: string, signa
 /** What was typed, in small letters. */
 async function letterOf(screen: Screen, reader: LineReader, prompt: string, signal: AbortSignal): Promise<string> {
   const said = (await reader.ask(prompt, signal))?.trim().toLowerCase()
-  if (said === undefined && signal.aborted) screen.line(say`   ${screen.paint.dim('The question was withdrawn.')}`)
+  if (said === undefined && signal.aborted) tellWithdrawn(screen, signal)
   return said ?? ''
+}
+
+/** Says why a question left the screen. */
+function tellWithdrawn(screen: Screen, { reason }: AbortSignal): void {
+  const what = reason instanceof AnsweredElsewhere ? `${reason.message}, in the console.` : 'The question was withdrawn.'
+  screen.line(say`   ${screen.paint.dim(what)}`)
+}
+
+/** Whether somebody was faster, in the web console. */
+function answeredElsewhere({ reason }: AbortSignal): boolean {
+  return reason instanceof AnsweredElsewhere
+}
+
+function refusedElsewhere({ reason }: AbortSignal): boolean {
+  return reason instanceof AnsweredElsewhere && !reason.answer.yes
 }
 
 /** Behind it there is room for the choices, on a line of most terminals. */

@@ -47,9 +47,19 @@ interface TerminalOptions {
   readonly interactive?: boolean
   /** Where SIGINT and SIGTERM come from. Default nowhere. */
   readonly signals?: Pick<NodeJS.EventEmitter, 'on' | 'off'>
+  /** The web console of the host, once it is there. */
+  readonly page?: () => ConsolePage | undefined
   /** For NO_COLOR and TERM. Default empty. */
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly clock?: Clock
+}
+
+/** A web console as the terminal knows it. */
+interface ConsolePage {
+  /** What is said of it at the start. */
+  readonly lines: readonly string[]
+  /** Makes a link that works once. */
+  newLink(): string
 }
 
 /** Lines of standard error that are kept of each server. */
@@ -82,6 +92,8 @@ class Terminal {
   readonly #ended = Promise.withResolvers<undefined>()
   /** Undefined until the host is there. */
   #session: TerminalSession | undefined = undefined
+  /** Lines that were typed here, and whose turns have not begun. */
+  readonly #typed: string[] = []
   /** Turns are shown one after the other, in the order in which they began. */
   #showing: Promise<void> = Promise.resolve()
   /** The one that is shown now, which Ctrl-C stops. */
@@ -143,9 +155,11 @@ class Terminal {
         attached: this.#attached,
         stderr: this.#stderr,
         now: () => this.#clock.now(),
+        page: this.#options.page?.(),
       }
       const { model, place, examples = [] } = this.#options
       await welcome(session, { model, place, examples })
+      for (const line of session.page?.lines ?? []) this.#screen.line(say` ${line}`)
       this.#session = session
       await conversation.resume()
       await host.open()
@@ -203,13 +217,20 @@ class Terminal {
       }
       if (name !== '' && (await this.#misspelt(session, name))) return false
       const attach = this.#attached.splice(0)
-      const turn = await session.conversation.send(line, { attach })
+      this.#typed.push(line)
+      const turn = await session.conversation.send(line, { attach }).finally(() => this.#forget(line))
       await turn.done.catch(() => undefined)
       await this.#showing
     } catch (error) {
       this.#failed(error)
     }
     return false
+  }
+
+  /** Its turn has begun, or there is none. */
+  #forget(line: string): void {
+    const at = this.#typed.indexOf(line)
+    if (at !== -1) this.#typed.splice(at, 1)
   }
 
   /** True: it is neither a command nor a prompt, and what may have been meant is said. */
@@ -244,9 +265,15 @@ class Terminal {
 
   /** Shows a turn once those before it are over. */
   #show(turn: Turn, resumed: boolean): void {
+    // Turns of other conversations are begun in the web console, and shown there.
+    if (turn.conversation !== (this.#options.conversation ?? 'main')) return
+    const isTyped = this.#typed.includes(turn.text ?? '')
+    if (isTyped) this.#forget(turn.text ?? '')
     this.#showing = this.#showing.then(async () => {
       const inbox = this.#session?.host.inbox
       if (inbox === undefined) return
+      if (!isTyped && !resumed && turn.text !== null)
+        this.#screen.line(say` ${this.#screen.paint.dim('in the console ›')} ${brief(turn.text, 400)}`)
       this.#turn = turn
       this.#reader.busy = true
       await showTurn(this.#screen, inbox, turn, { resumed, now: () => this.#clock.now() }).catch(error => this.#failed(error))
@@ -333,6 +360,8 @@ export interface TerminalSession {
   readonly stderr: ReadonlyMap<string, readonly string[]>
   /** The time, in milliseconds since the epoch. */
   readonly now: () => number
+  /** The web console of the host, where it has one. */
+  readonly page?: ConsolePage | undefined
 }
 
 /** A command that begins with a slash. */

@@ -103,6 +103,8 @@ export interface ApprovalForm {
   readonly message: string
   /** A flat JSON schema: an object with text, number, boolean and enum members. */
   readonly schema: Readonly<Record<string, unknown>>
+  /** Fields that ask for a password, key or token. Forms must not do that: warn the user. */
+  readonly secrets?: readonly string[]
 }
 
 /** The payload of a `page`. A yes says that the user has opened it; the page never opens it by itself. */

@@ -1,4 +1,6 @@
 /** What the console needs from a process, whatever its kind. The routes exist as far as the source has their part. */
+
+import type { Awaitable } from '../../jsonrpc/message.ts'
 import type { AuditEntry, AuditQuery } from '../contract/audit.ts'
 import type { AuditProof } from '../contract/jobs.ts'
 import type { Fault, LogLine, LogQuery } from '../contract/log.ts'
@@ -7,6 +9,7 @@ import type { ServerDetail, ServerRow } from '../contract/servers.ts'
 import type { ConsoleKind, Screen } from '../contract/session.ts'
 import type { Budget, Client, TrafficQuery, TrafficWindow } from '../contract/traffic.ts'
 import type { Feed } from '../feed.ts'
+import type { AgentSource } from '../host/agent.ts'
 
 /** Something that somebody did at the console, for the audit log of the process. */
 export interface ConsoleAction {
@@ -32,8 +35,8 @@ export interface ConsoleSource {
   readonly kind: ConsoleKind
   readonly name: string
   readonly screens: readonly Screen[]
-  servers(): readonly ServerRow[]
-  server(name: string): ServerDetail | undefined
+  servers(): Awaitable<readonly ServerRow[]>
+  server(name: string): Awaitable<ServerDetail | undefined>
   retry(name: string): void
   /** Newest first. */
   audit(query: AuditQuery, page: PageWish): Promise<List<AuditEntry>>
@@ -41,7 +44,8 @@ export interface ConsoleSource {
   /** Writes into the audit log what somebody did at the console. */
   note(action: ConsoleAction): void
   budgets(): Promise<readonly Budget[]>
-  clients(): Promise<readonly Client[]>
+  /** Who calls; undefined where nobody does. */
+  readonly clients: (() => Promise<readonly Client[]>) | undefined
   /** What was observed since the start; undefined where nobody observed it. */
   readonly observed:
     | {
@@ -50,6 +54,8 @@ export interface ConsoleSource {
         traffic(query: TrafficQuery): readonly TrafficWindow[]
       }
     | undefined
+  /** What only a host has. */
+  readonly agent?: AgentSource
   /** Publishes news until the signal is aborted. Called when somebody begins to look. */
   publish(feed: Feed, signal: AbortSignal): void
 }

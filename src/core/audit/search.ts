@@ -19,6 +19,10 @@ export interface AuditFilter {
   readonly subject?: string
   /** Lines of this server. */
   readonly server?: string
+  /** Lines with this target. */
+  readonly target?: string
+  /** Lines of this owner. */
+  readonly owner?: string
   /** Lines of this tool, by the name that callers use or by its own name. */
   readonly tool?: string
   /** Lines of this request. */
@@ -56,7 +60,8 @@ const pageLines = 1_000
 const disorderMs = 60_000
 
 function fits(line: AuditLine, filter: AuditFilter): boolean {
-  const { since, until, event, outcome, tool, client, subject, server, correlation, rule, code, by, text } = filter
+  const { since, until, event, outcome, tool, client, subject, server, correlation, rule, code, by, text, owner } = filter
+  const isTarget = filter.target === undefined || filter.target === line.target
   const { at, target, more = {} } = line
   const said = (name: string, wanted: string | undefined): boolean => wanted === undefined || more[name] === wanted
   return (
@@ -65,6 +70,8 @@ function fits(line: AuditLine, filter: AuditFilter): boolean {
     (event === undefined || line.event === event) &&
     (outcome === undefined || line.outcome === outcome) &&
     (tool === undefined || target === tool || more['tool'] === tool) &&
+    isTarget &&
+    (owner === undefined || line.owner === owner) &&
     said('client', client) &&
     said('subject', subject) &&
     said('server', server) &&

@@ -128,6 +128,7 @@ export class Acceptance {
       if (outcome.ok) {
         this.#remember(recentKey(server, event, admitted), { inferenceId: todo.inferenceId, digest })
         this.#enqueue(coming, outcome.results[1]?.version ?? 0, todo)
+        this.#context.options.onChange?.(server, event.eventId)
         if (held !== undefined) this.#context.told(server, held, { ...aboutOf(event, todo), outcome: 'held' })
         return { accepted: true, inferenceId: todo.inferenceId }
       }

@@ -7,12 +7,14 @@ import type { PushAnswer, PushEvent } from '../../features/live/push-events/mess
 import { add, entriesUnder, put, remove } from '../../stores/store.ts'
 import { Acceptance } from './acceptance.ts'
 import { InboxContext } from './inbox-context.ts'
-import type { AcceptOptions, InboxOptions, InboxRecord, InboxRun, ListOptions } from './options.ts'
+import type { AcceptOptions, InboxOptions, InboxRecord, InboxRun, ListOptions, NewestEvents, NewestOptions } from './options.ts'
 import { inboxKeys, previewOf, readAttempts, readDead, readSeen, readTodo, type SeenEvent, type Todo } from './records.ts'
 import { Runs } from './runs.ts'
 
 /** How often the work of other processes is checked, at most. */
 const lookMs = 1_000
+/** Events of a server that `newest` looks at. */
+const mostLooked = 10_000
 /** How long runs may take to end when the inbox closes. */
 const graceMs = 5_000
 
@@ -99,6 +101,28 @@ export class Inbox {
     return found
   }
 
+  /** The newest events of several servers. Looks at so many of each server at most, because events are stored by id, not by time. */
+  async newest({ servers, state, skip = 0, limit = 100 }: NewestOptions): Promise<NewestEvents> {
+    const counts = { waiting: 0, done: 0, refused: 0, dead: 0 }
+    const found: { readonly server: string; readonly seen: SeenEvent }[] = []
+    let cut = false
+    for (const server of servers) {
+      let looked = 0
+      for await (const { value } of entriesUnder(this.#context.store, inboxKeys.seen(server, ''))) {
+        if (looked++ === mostLooked) {
+          cut = true
+          break
+        }
+        const seen = readSeen(value)
+        counts[seen.state] += 1
+        if (state === undefined || seen.state === state) found.push({ server, seen })
+      }
+    }
+    found.sort((one, other) => other.seen.at - one.seen.at || (one.seen.seq < other.seen.seq ? 1 : -1))
+    const shown = found.slice(skip, skip + Math.min(limit, 1_000))
+    return { items: await Promise.all(shown.map(({ server, seen }) => this.#record(server, seen))), counts, cut }
+  }
+
   /** One event. */
   async get(server: string, eventId: string): Promise<InboxRecord | undefined> {
     const entry = await this.#context.store.get(inboxKeys.seen(server, eventId))
@@ -136,6 +160,7 @@ export class Inbox {
     if (!outcome.ok) return false
     if (this.#context.owners.owns(server)) await this.#context.load(server)
     else await this.#context.own(server)
+    this.#context.options.onChange?.(server, eventId)
     return true
   }
 

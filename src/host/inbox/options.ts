@@ -54,6 +54,8 @@ export interface InboxOptions {
   readonly withheld?: (server: string, featureSet: string) => Promise<Withheld | undefined>
   /** Called for events that wait or may no longer run, ids with two bodies, and failures of the store. */
   readonly onDiagnostic?: (server: string, what: Why, note: InboxNote) => void
+  /** Called when an event was accepted, tried, held, ended or replayed by this process. */
+  readonly onChange?: ((server: string, eventId: string) => void) | undefined
   readonly clock?: Clock
   /** Generates ids. Default: random. */
   readonly id?: () => string
@@ -135,6 +137,28 @@ export interface InboxRecord extends Pick<SeenEvent, 'eventId' | 'featureSet' | 
   readonly event?: PushEvent
   /** When it may run, in milliseconds since the epoch. */
   readonly notBefore?: number
+}
+
+/** The newest events of a server. */
+export interface NewestEvents {
+  /** Newest first. */
+  readonly items: readonly InboxRecord[]
+  /** How many there are, by state. */
+  readonly counts: Readonly<Record<InboxState, number>>
+  /** There are more than were looked at. */
+  readonly cut: boolean
+}
+
+/** Which of the newest events are listed. */
+export interface NewestOptions {
+  /** The servers of the events. */
+  readonly servers: readonly string[]
+  /** Only events in this state. Default: all. */
+  readonly state?: InboxState
+  /** How many of the newest are left out. Default 0. */
+  readonly skip?: number
+  /** Default 100, at most 1,000. */
+  readonly limit?: number
 }
 
 /** Which events are listed. */

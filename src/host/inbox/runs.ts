@@ -158,6 +158,12 @@ export class Runs {
   /** Reports a diagnostic for each event. */
   #tell({ server, jobs }: Batch, what: Why, outcome: InboxNote['outcome']): void {
     for (const { todo } of jobs) this.#context.told(server, what, { ...aboutOf(todo.event, todo), outcome })
+    this.#changed({ server, jobs })
+  }
+
+  /** Something else is known of the events now. */
+  #changed({ server, jobs }: Pick<Batch, 'server' | 'jobs'>): void {
+    for (const { todo } of jobs) this.#context.options.onChange?.(server, todo.event.eventId)
   }
 
   /** Records the attempt and runs it. */
@@ -184,6 +190,7 @@ export class Runs {
       if (batch.jobs[0].item.state === 'ready') await this.#failed(batch, error)
     } finally {
       leave?.()
+      this.#changed(batch)
     }
   }
 

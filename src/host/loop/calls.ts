@@ -47,7 +47,7 @@ interface Called {
 export async function makeCall(parts: CallParts, call: PlannedCall, signal: AbortSignal): Promise<Called> {
   const began = parts.clock.now()
   const ended = (outcome: Omit<CallOutcome, 'n' | 'ms'>): Called =>
-    finish(parts, call, { ...outcome, n: call.n, ms: parts.clock.now() - began })
+    finish(parts, call, { ...outcome, n: call.n, began, ms: parts.clock.now() - began })
   try {
     if (call.server !== undefined) return ended(await onServer(parts, call, call.server, signal))
     const ours = hostTools.find(({ tool }) => tool.name === call.tool)
@@ -78,11 +78,20 @@ async function onServer(
   if (isToolDisabled(server, entry)) return failed('refused', switchedOff(name, call))
   const { client } = server
   const asked = await toolRequest(call, name, entry.definition, parts)
+  const began = parts.clock.now()
   const given = await askPermission(parts.policy, asked)
+  const question = given.asked && {
+    asked: {
+      began,
+      ms: parts.clock.now() - began,
+      yes: given.why === undefined,
+      ...(given.by !== undefined && { by: given.by }),
+    },
+  }
   const said = given.why ?? (given.asked ? await toolChangedSince(server, asked) : undefined)
-  if (said !== undefined) return failed('refused', said)
+  if (said !== undefined) return { ...failed('refused', said), ...question }
   // The feature set may have been disabled while the question was open.
-  if (given.asked && isToolDisabled(server, entry)) return failed('refused', switchedOff(name, call))
+  if (given.asked && isToolDisabled(server, entry)) return { ...failed('refused', switchedOff(name, call)), ...question }
   const leaves = [parts.policy.enter?.(asked), parts.onVisit?.(name, parts.inferenceId)]
   const options = optionsFor(parts, server, call, signal)
   const send = async (sent: CallToolOptions): Promise<MadeCall> =>
@@ -104,6 +113,7 @@ async function onServer(
   const updates = (await reported?.()) ?? []
   return {
     ...outcome,
+    ...question,
     ...(declined !== undefined && outcome.status === 'done' && { declined }),
     ...(updates.length > 0 && { updates }),
   }

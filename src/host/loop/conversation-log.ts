@@ -10,10 +10,12 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { BegunBy } from '../../policy/rules/rule.ts'
 import { append, entriesUnder, type Op, put, type Store, storeLimits } from '../../stores/store.ts'
 import type { ModelMessage, ModelToolUse, ModelUsage } from '../models/model.ts'
+import type { InferenceReport } from './generate.ts'
 import type { HookReport } from './hooks.ts'
 import type { AnswerChange } from './inference-hooks.ts'
 import type { StateUpdate } from './loop.ts'
 import type { PromptSnapshot } from './prompt.ts'
+import type { UndoStep } from './undo-steps.ts'
 
 /** A conversation in lists. */
 export interface ConversationFacts {
@@ -23,6 +25,8 @@ export interface ConversationFacts {
   readonly began: number
   /** The number of turns. */
   readonly turns: number
+  /** When the latest turn was accepted. Absent where an earlier version wrote it. */
+  readonly last?: number
 }
 
 const listPrefix = 'conversations/'
@@ -112,7 +116,7 @@ export class ConversationLog {
   #listing(records: readonly LogRecord[]): readonly Op[] {
     const turn = records.find(record => record.type === 'turn')
     if (turn === undefined) return []
-    const facts: ConversationFacts = { id: this.id, began: this.turns[0]?.at ?? turn.at, turns: turn.seq + 1 }
+    const facts: ConversationFacts = { id: this.id, began: this.turns[0]?.at ?? turn.at, turns: turn.seq + 1, last: turn.at }
     return [put(`${listPrefix}${conversationKey(this.id)}`, JSON.stringify(facts))]
   }
 
@@ -185,6 +189,18 @@ export interface PlannedCall {
   readonly readOnly: boolean
 }
 
+/** A question to the user whether a call may be made. */
+export interface CallQuestion {
+  /** When it was asked, in milliseconds since the epoch. */
+  readonly began: number
+  /** How long the answer took, in milliseconds. */
+  readonly ms: number
+  /** Whether it was approved. */
+  readonly yes: boolean
+  /** Who answered, where the answer says so. */
+  readonly by?: string
+}
+
 /** The outcome of a call. */
 export interface CallOutcome {
   /** The number of the call within the turn, from 0. */
@@ -197,8 +213,12 @@ export interface CallOutcome {
   readonly why?: Why
   /** The rule, grant or approval that allowed it. */
   readonly rule?: string
+  /** When it began, in milliseconds since the epoch. Absent for calls of earlier versions. */
+  readonly began?: number
   /** How long it took, in milliseconds. */
   readonly ms: number
+  /** The question to the user before it. */
+  readonly asked?: CallQuestion
   /** The cost in the server's units. */
   readonly units?: number
   /** How to take it back, where the server said so. */
@@ -248,6 +268,8 @@ export type LogRecord =
       readonly content: readonly (LiveBlock | ModelToolUse)[]
       readonly calls: readonly PlannedCall[]
       readonly usage: ModelUsage
+      /** Absent where an earlier version wrote it. */
+      readonly inference?: InferenceReport
     }
   | { readonly type: 'result'; readonly seq: number; readonly outcome: CallOutcome }
   | {
@@ -259,6 +281,8 @@ export type LogRecord =
       readonly model: string
       readonly changes: readonly AnswerChange[]
       readonly hooks: readonly HookReport[]
+      /** Absent where an earlier version wrote it. */
+      readonly inference?: InferenceReport
       readonly at: number
     }
   | {
@@ -278,6 +302,8 @@ export interface TurnRecord extends Omit<LogRecord & { type: 'turn' }, 'type'> {
   /** By number of the call. */
   readonly outcomes: Map<number, CallOutcome>
   readonly hooks: HookReport[]
+  /** The answers of the model, as far as their times are known. */
+  readonly asked: InferenceReport[]
   readonly undoSteps: UndoStep[]
   changes: readonly AnswerChange[]
   prompt: PromptSnapshot | undefined
@@ -289,6 +315,8 @@ export interface TurnRecord extends Omit<LogRecord & { type: 'turn' }, 'type'> {
   inferences: number
   /** Undefined: running, waiting or interrupted. */
   end: 'done' | 'failed' | 'cancelled' | undefined
+  /** When it ended. */
+  endedAt: number | undefined
   why: Why | undefined
   undone: boolean
 }
@@ -301,6 +329,7 @@ function newTurn(record: LogRecord & { type: 'turn' }): TurnRecord {
     calls: [],
     outcomes: new Map(),
     hooks: [],
+    asked: [],
     undoSteps: [],
     changes: [],
     prompt: undefined,
@@ -310,6 +339,7 @@ function newTurn(record: LogRecord & { type: 'turn' }): TurnRecord {
     usage: { inputTokens: 0, outputTokens: 0 },
     inferences: 0,
     end: undefined,
+    endedAt: undefined,
     why: undefined,
     undone: false,
   }
@@ -325,6 +355,7 @@ function applyRecord(turn: TurnRecord, record: LogRecord): void {
     case 'step':
       turn.steps.push({ content: record.content, calls: record.calls })
       turn.calls.push(...record.calls)
+      if (record.inference !== undefined) turn.asked.push(record.inference)
       addUsage(turn, record.usage)
       break
     case 'result':
@@ -334,11 +365,14 @@ function applyRecord(turn: TurnRecord, record: LogRecord): void {
       addUsage(turn, record.usage)
       Object.assign(turn, { end: 'done', answer: record.text, model: record.model, finishReason: record.finishReason })
       turn.changes = record.changes
+      turn.endedAt = record.at
+      if (record.inference !== undefined) turn.asked.push(record.inference)
       turn.hooks.push(...record.hooks)
       break
     case 'ended':
       turn.end = record.status
       turn.why = record.why
+      turn.endedAt = record.at
       break
     case 'undo':
       turn.undoSteps.push(record.step)
@@ -351,36 +385,4 @@ function applyRecord(turn: TurnRecord, record: LogRecord): void {
 function addUsage(turn: TurnRecord, { inputTokens, outputTokens }: ModelUsage): void {
   turn.inferences += 1
   turn.usage = { inputTokens: turn.usage.inputTokens + inputTokens, outputTokens: turn.usage.outputTokens + outputTokens }
-}
-
-/** One step of an undo and its outcome. */
-export interface UndoStep {
-  /** The turn that it belongs to. */
-  readonly seq: number
-  /** The call; undefined where it concerns a whole state. */
-  readonly call?: number
-  /** The server at which it was undone. */
-  readonly server?: string
-  /** The tool that was called. */
-  readonly tool?: string
-  /** The feature set whose state was rolled back. */
-  readonly featureSet?: string
-  /** `nothing`: there was nothing to undo. `stays`: it could not be undone; see `why`. */
-  readonly outcome: 'undone' | 'nothing' | 'stays'
-  /** How: the server's transaction, a compensation, or a state rollback. */
-  readonly by?: 'transaction' | 'compensation' | 'rollback'
-  /** Why there was nothing to undo: what the user or a rule declined. */
-  readonly declined?: string
-  /** Why it could not be undone. */
-  readonly why?: Why
-}
-
-/** The result of an undo. */
-export interface UndoReport {
-  /** Whether all known effects are gone. */
-  readonly complete: boolean
-  /** The turns that were removed from the conversation, latest first. */
-  readonly turns: readonly number[]
-  /** In the order of execution: the last effect first. */
-  readonly steps: readonly UndoStep[]
 }

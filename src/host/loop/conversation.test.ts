@@ -69,7 +69,7 @@ describe('a turn', () => {
     const turn = await loop.conversation('c1').send('What is 1 + 2?')
     const early = partsOf(turn)
     await turn.done
-    const kinds = ['prompt', 'call', 'result', 'text', 'answer']
+    const kinds = ['prompt', 'inference', 'inference', 'call', 'result', 'inference', 'text', 'inference', 'answer']
     expect((await early).map(({ type }) => type)).toEqual(kinds)
     expect((await partsOf(turn)).map(({ type }) => type)).toEqual(kinds)
   })

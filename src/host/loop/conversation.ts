@@ -8,7 +8,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { budgetRefusal } from '../../policy/budgets/budgets.ts'
 import type { Op } from '../../stores/store.ts'
 import { eventMessage } from '../models/quoted.ts'
-import { ConversationLog, type LogRecord, type TurnRecord, type UndoReport, type UndoStep } from './conversation-log.ts'
+import { ConversationLog, type LogRecord, type TurnRecord } from './conversation-log.ts'
 import { moneyFor } from './generate.ts'
 import { DeadlineExceeded, withDeadline } from './limits.ts'
 import { isAbort, whyOf, whyProblem } from './permission.ts'
@@ -16,6 +16,8 @@ import type { LoopParts } from './ports.ts'
 import { runTurn, type TurnEffects, turnNote } from './run-turn.ts'
 import { PartBuffer, Turn, type TurnAnswer, type TurnStatus } from './turn.ts'
 import { isPartlyUndone, undoTurn } from './undo.ts'
+import { type PlannedUndoStep, planUndo, type UndoPlan } from './undo-plan.ts'
+import type { UndoReport, UndoStep } from './undo-steps.ts'
 import { type Attachment, completeCommand, readUserInput, type UserInputOptions } from './user-input.ts'
 
 /** The events that become a turn. */
@@ -266,6 +268,7 @@ export class HostConversation {
       money: usage => moneyFor(this.#parts.models[0], usage.inputTokens, usage.outputTokens).money,
       cancel: reason => this.#running.get(record.seq)?.stop.abort(turnCancelled(reason)),
       undo: () => this.#undo(record),
+      plan: () => this.#undoPlan(record),
     })
   }
 
@@ -287,12 +290,25 @@ export class HostConversation {
     return undone
   }
 
+  /** What an undo would do now. Turns that run are taken as they are. */
+  async #undoPlan(record: TurnRecord): Promise<UndoPlan> {
+    const log = await this.#open()
+    const turns = undone(log, record)
+    const steps: PlannedUndoStep[] = []
+    for (const turn of turns) {
+      const later = record.undone ? log.chain.filter(({ seq }) => seq > turn.seq) : []
+      const parts = { ...this.#parts, servers: this.#parts.servers(), conversation: this.id, later }
+      steps.push(...(await planUndo(parts, turn)))
+    }
+    const complete = steps.every(({ outcome }) => outcome !== 'stays')
+    return { complete, turns: record.undone ? [] : turns.map(({ seq }) => seq), steps }
+  }
+
   /** A second undo only repeats the steps that failed the first time. */
   async #undoNow(record: TurnRecord): Promise<UndoReport> {
     const log = await this.#open()
     const again = record.undone
-    const concerned = again ? log.turns.filter(isPartlyUndone) : log.chain
-    const turns = concerned.filter(({ seq }) => seq >= record.seq).toReversed()
+    const turns = undone(log, record)
     const servers = this.#parts.servers()
     const keep = async (step: UndoStep): Promise<void> => void (await log.append(() => [{ type: 'undo', seq: step.seq, step }]))
     const steps: UndoStep[] = []
@@ -306,6 +322,11 @@ export class HostConversation {
     await log.append(() => [{ type: 'undone', seqs, at: this.#parts.clock.now() }])
     return undoReport(seqs, steps)
   }
+}
+
+/** The turns that an undo is about, latest first: of one that was undone before, those of which something stayed. */
+function undone(log: ConversationLog, { seq: first, undone: again }: TurnRecord): readonly TurnRecord[] {
+  return (again ? log.turns.filter(isPartlyUndone) : log.chain).filter(({ seq }) => seq >= first).toReversed()
 }
 
 /** Sums up the steps of an undo. It is complete where nothing stays. */

@@ -14,6 +14,24 @@ import {
 import { deniedProblem, isWhy } from './permission.ts'
 import type { LoopParts } from './ports.ts'
 
+/** One answer of the model: when it began, and how long it took. */
+export interface InferenceReport {
+  /** Its number within the turn, from 0. */
+  readonly n: number
+  /** The model that answered; before it has, the one that is asked. */
+  readonly model: string
+  /** When it was asked, in milliseconds since the epoch. */
+  readonly began: number
+  /** From there to the first word, in milliseconds. Absent before, and where there was none. */
+  readonly firstMs?: number
+  /** How long it took, in milliseconds. Absent while it runs. */
+  readonly ms?: number
+  /** The tokens that it used. Absent while it runs. */
+  readonly usage?: ModelUsage
+  /** The numbers of the calls that it asked for. */
+  readonly calls: readonly number[]
+}
+
 /** A complete answer of a model. */
 export interface Generation {
   readonly text: string
@@ -21,6 +39,12 @@ export interface Generation {
   readonly finishReason: ModelFinish
   readonly usage: ModelUsage
   readonly model: string
+  /** When the model was asked, also if that had to be repeated. */
+  readonly began: number
+  /** From there to the first word. */
+  readonly firstMs?: number
+  /** How long it took. */
+  readonly ms: number
   /** Settles when the cost is stored; await it together with storing the answer. */
   readonly settled: Promise<unknown>
 }
@@ -41,18 +65,20 @@ export async function generate(
   signal: AbortSignal,
   onText: (delta: string) => void,
 ): Promise<Generation> {
-  let said = false
+  const began = parts.clock.now()
+  let first: number | undefined
   const hear = (delta: string): void => {
-    said = true
+    first ??= parts.clock.now()
     onText(delta)
   }
   for (let attempt = 0; ; attempt++) {
     try {
-      return await once(parts, model, request, signal, hear)
+      const made = await once(parts, model, request, signal, hear)
+      return { ...made, began, ms: parts.clock.now() - began, ...(first !== undefined && { firstMs: first - began }) }
     } catch (error) {
       signal.throwIfAborted()
       // Text that was shown cannot be taken back.
-      if (said || attempt >= parts.limits.retries || !(error instanceof Problem) || !error.retryable) throw error
+      if (first !== undefined || attempt >= parts.limits.retries || !(error instanceof Problem) || !error.retryable) throw error
       const wait = error.retryAfter ?? firstPauseMs * 2 ** attempt
       if (wait > longestPauseMs) throw error
       await pauseFor(parts.clock, wait, signal)
@@ -67,7 +93,7 @@ async function once(
   request: ModelRequest,
   signal: AbortSignal,
   onText: (delta: string) => void,
-): Promise<Generation> {
+): Promise<Omit<Generation, 'began' | 'firstMs' | 'ms'>> {
   const asked = requestTokens(request)
   const most = request.maxTokens ?? 0
   const reserved = await budgets.reserve({ ...payer, tokens: asked + most, requests: 1, ...moneyFor(model, asked, most) })

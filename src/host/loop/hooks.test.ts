@@ -308,10 +308,10 @@ describe('after an inference', () => {
     })()
     await looked.promise
     await new Promise(setImmediate)
-    expect(seen).toEqual(['prompt'])
+    expect(seen).toEqual(['prompt', 'inference', 'inference'])
     release.resolve()
     await reading
-    expect(seen).toEqual(['prompt', 'hook', 'text', 'answer'])
+    expect(seen).toEqual(['prompt', 'inference', 'inference', 'hook', 'text', 'answer'])
   })
 
   test('L13.3-1 a blocking hook that fails is passed over, unless it is to fail closed: then the user gets an error and no answer', async () => {

@@ -18,6 +18,8 @@ export interface HookReport {
   readonly hook: Hook
   /** `refused`: skipped by the circuit breaker. `dropped`: answered without effect. */
   readonly outcome: 'success' | 'failure' | 'timeout' | 'refused' | 'dropped'
+  /** When it began, in milliseconds since the epoch. Absent in turns of earlier versions. */
+  readonly began?: number
   /** How long it took, in milliseconds. */
   readonly ms: number
   /** Why it had no effect. */
@@ -48,7 +50,7 @@ export async function runHook<T extends { readonly featureSet: string }>(
   const resting = breaker.refuses(server, hook)
   const began = clock.now()
   const told = (outcome: HookReport['outcome'], said?: Why, featureSet?: string): HookReport => {
-    const about = { server, hook, outcome, ms: clock.now() - began }
+    const about = { server, hook, outcome, began, ms: clock.now() - began }
     return noted(parts, turn, { ...about, ...(said && { why: said }), ...(featureSet && { featureSet }) })
   }
   if (resting !== undefined) return { value: undefined, report: told('refused', resting), closed }
@@ -74,13 +76,14 @@ export async function runHook<T extends { readonly featureSet: string }>(
 export function missingHooks(parts: LoopParts, turn: HookTurn, asked: readonly LoopServer[], hook: Hook): readonly HookReport[] {
   return [...parts.hookRules].flatMap(([server, rules]) => {
     if (rules[hook]?.fail !== 'closed' || asked.some(({ name }) => name === server)) return []
-    return [noted(parts, turn, { server, hook, outcome: 'failure', ms: 0, why: unasked(server, hook) })]
+    const began = parts.clock.now()
+    return [noted(parts, turn, { server, hook, outcome: 'failure', began, ms: 0, why: unasked(server, hook) })]
   })
 }
 
 /** Audits a report and returns it. */
 function noted(parts: LoopParts, { inferenceId, conversationId }: HookTurn, report: HookReport): HookReport {
-  const { hook, ...about } = report
+  const { hook, began: _, ...about } = report
   parts.audit.note({ ...about, inferenceId, conversation: conversationId, kind: `hook.${hook}` })
   return report
 }

@@ -97,7 +97,7 @@ async function allowed(
 function dropped(parts: LoopParts, params: BeforeInference, server: string, featureSet: string, said: Why): HookReport {
   const { inferenceId, conversationId: conversation } = params
   parts.audit.note({ server, featureSet, inferenceId, conversation, kind: 'inject', outcome: 'dropped', why: said })
-  return { server, featureSet, hook: 'before', outcome: 'dropped', ms: 0, why: said }
+  return { server, featureSet, hook: 'before', outcome: 'dropped', began: parts.clock.now(), ms: 0, why: said }
 }
 
 /** Counts the size of injections against the limits. */

@@ -7,6 +7,7 @@ import { realClock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import { why } from '../../core/suggestion.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
+import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Model } from '../models/model.ts'
 import { KeyedQueue } from '../waiting.ts'
@@ -66,6 +67,11 @@ export class Loop {
       names: new ToolNames(store, taken),
     }
     this.answers = new Answers(this.#parts, options)
+  }
+
+  /** The model that answers users. */
+  get model(): ModelInfo {
+    return this.#parts.models[0].info
   }
 
   /** The same object for the same name, as long as it is in use. */

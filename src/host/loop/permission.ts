@@ -16,6 +16,8 @@ interface Permission {
   readonly rule?: string
   /** Somebody was asked, so things may have changed meanwhile. */
   readonly asked: boolean
+  /** Who answered, where the answer says so. */
+  readonly by?: string
 }
 
 /** Asks the policy about a request, and the user where the policy says `ask`. */
@@ -23,12 +25,13 @@ export async function askPermission(policy: LoopParts['policy'], asked: Asked): 
   const verdict = await policy.decide(asked)
   if (verdict.do === 'deny' || verdict.do === 'hold') return { why: verdict.why, asked: false }
   if (verdict.do !== 'ask') return { why: undefined, rule: verdict.rule, asked: false }
-  const { yes, why: said, rule: approval } = await policy.approve(asked, verdict)
+  const { yes, why: said, rule: approval, by } = await policy.approve(asked, verdict)
   const { rule } = verdict
   const no =
     said ??
     why('NOT_APPROVED', rule, 'The user did not approve this', `Approve it when asked, or allow it in the policy (${rule})`)
-  return yes ? { why: undefined, rule: approval ?? rule, asked: true } : { why: no, asked: true }
+  const person = { asked: true, ...(by !== undefined && { by }) }
+  return yes ? { why: undefined, rule: approval ?? rule, ...person } : { why: no, ...person }
 }
 
 /** A refusal as a problem. */

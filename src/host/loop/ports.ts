@@ -41,8 +41,8 @@ export interface LoopParts {
   readonly models: readonly [Model, ...Model[]]
   /** All current servers, in config order, which decides the order of hooks. */
   readonly servers: () => readonly LoopServer[]
-  readonly policy: Pick<Policy, 'decide' | 'approve'> & Partial<Pick<Policy, 'enter' | 'scopesOf'>>
-  readonly state: Pick<StateBook, 'before' | 'record' | 'rollback'>
+  readonly policy: Pick<Policy, 'decide' | 'approve'> & Partial<Pick<Policy, 'enter' | 'scopesOf' | 'explain'>>
+  readonly state: Pick<StateBook, 'before' | 'record' | 'rollback'> & Partial<Pick<StateBook, 'rollbackRefusal'>>
   readonly budgets: {
     /** Reserves an amount, to be settled with the actual one, or says why the budget refuses it. */
     reserve(asked: Estimate): Promise<{ settle(actual: Spent): unknown } | Why>

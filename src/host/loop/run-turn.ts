@@ -10,7 +10,7 @@ import type { Op } from '../../stores/store.ts'
 import type { Model, ModelToolUse } from '../models/model.ts'
 import { type CallParts, makeCall, resumeCall } from './calls.ts'
 import type { ConversationLog, LogRecord, PlannedCall, TurnRecord } from './conversation-log.ts'
-import { type Generation, generate } from './generate.ts'
+import { type Generation, generate, type InferenceReport } from './generate.ts'
 import { afterHooks, beforeHooks, holdsAnswers, type InjectedContext } from './inference-hooks.ts'
 import { deniedProblem } from './permission.ts'
 import type { LoopParts, LoopServer } from './ports.ts'
@@ -110,15 +110,37 @@ class TurnRunner {
     }
     for (let shaped = first; ; shaped = await this.#shapeAnew(shaped)) {
       checkBounds(this.#parts, turn)
+      const began = { n: turn.inferences, model: model.info.id, began: this.#parts.clock.now(), calls: [] }
+      emit({ type: 'inference', inference: began })
       const said = await generate(generating, model, shaped.prompt.request(turn), signal, hear)
       if (said.uses.length === 0) return this.#answer(said, held)
       const planned = plan(turn, this.#toolbox, said.uses)
       const { toolCalls } = this.#parts.limits
       if (turn.calls.length + planned.length > toolCalls) throw deniedProblem(tooMany('toolCalls', toolCalls, 'tool calls'))
-      const step: LogRecord = { type: 'step', seq: turn.seq, content: contentOf(said), calls: planned, usage: said.usage }
+      const inference = this.#told(said, planned)
+      const step = {
+        type: 'step',
+        seq: turn.seq,
+        content: contentOf(said),
+        calls: planned,
+        usage: said.usage,
+        inference,
+      } as const
       await Promise.all([log.append(() => [...this.#pending.splice(0), step]), said.settled])
       await this.#callAll(planned)
     }
+  }
+
+  /** Streams when an answer of the model began and ended. */
+  #told({ began, firstMs, ms, model, usage }: Generation, planned: readonly PlannedCall[]): InferenceReport {
+    const { turn, emit } = this.#run
+    const inference = {
+      ...{ n: turn.inferences, model, began, ms, usage },
+      calls: planned.map(({ n }) => n),
+      ...(firstMs !== undefined && { firstMs }),
+    }
+    emit({ type: 'inference', inference })
+    return inference
   }
 
   /** Runs the hooks again: they run before every inference (MCP Live 0.2 §10.1). There is no new user message then. */
@@ -185,13 +207,14 @@ class TurnRunner {
   async #answer(said: Generation, held: boolean): Promise<void> {
     const { log, turn, emit, signal, done, answered } = this.#run
     const { usage, finishReason, model } = said
+    const inference = this.#told(said, [])
     const params: AfterInference = { ...this.#asked, assistantMessage: said.text, usage: totalUsage(turn, usage) }
     const { text, changes, reports, stopped } = await afterHooks(this.#parts, this.#servers, params, signal)
     for (const report of reports) emit({ type: 'hook', report })
     if (stopped !== undefined) throw deniedProblem(stopped)
     const { seq } = turn
     const note = this.#parts.audit.ops({ ...turnNote(turn, log.id), outcome: 'success', detail: model })
-    const record = { type: 'answer', seq, text, finishReason, usage, model, changes, hooks: reports } as const
+    const record = { type: 'answer', seq, text, finishReason, usage, model, changes, hooks: reports, inference } as const
     const written = log.append(
       () => [...this.#pending.splice(0), { ...record, at: this.#parts.clock.now() }],
       [...done, ...(answered?.(text, turn) ?? []), ...note],

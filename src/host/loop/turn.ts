@@ -2,10 +2,13 @@
 import type { Why } from '../../core/suggestion.ts'
 import type { BegunBy } from '../../policy/rules/rule.ts'
 import type { ModelUsage } from '../models/model.ts'
-import type { CallOutcome, PlannedCall, TurnRecord, UndoReport } from './conversation-log.ts'
+import type { CallOutcome, PlannedCall, TurnRecord } from './conversation-log.ts'
+import type { InferenceReport } from './generate.ts'
 import type { HookReport } from './hooks.ts'
 import type { AnswerChange } from './inference-hooks.ts'
 import type { PromptSnapshot } from './prompt.ts'
+import type { UndoPlan } from './undo-plan.ts'
+import type { UndoReport } from './undo-steps.ts'
 
 /** The answer of a turn. */
 export interface TurnAnswer {
@@ -51,6 +54,7 @@ interface TurnParts {
   readonly money: (usage: ModelUsage) => number | undefined
   readonly cancel: (reason?: string) => void
   readonly undo: () => Promise<UndoReport>
+  readonly plan: () => Promise<UndoPlan>
 }
 
 /**
@@ -91,6 +95,16 @@ export class Turn implements AsyncIterable<TurnPart> {
     return this.#record.from
   }
 
+  /** When it was accepted, in milliseconds since the epoch. */
+  get at(): number {
+    return this.#record.at
+  }
+
+  /** When it ended, in milliseconds since the epoch. Undefined until then. */
+  get endedAt(): number | undefined {
+    return this.#record.endedAt
+  }
+
   /** The text of the user. Null if an event started the turn. */
   get text(): string | null {
     return this.#record.text
@@ -119,6 +133,21 @@ export class Turn implements AsyncIterable<TurnPart> {
   /** The prompt that was sent, with the source and the tokens of each part. Undefined before. */
   get prompt(): PromptSnapshot | undefined {
     return this.#record.prompt
+  }
+
+  /** The answers of the model: when each was asked for, and how long it took. */
+  get inferences(): readonly InferenceReport[] {
+    return this.#record.asked
+  }
+
+  /** Why the model stopped, for example `end_turn`. Undefined where there is no answer. */
+  get finishReason(): string | undefined {
+    return this.#record.finishReason
+  }
+
+  /** How hooks changed the answer, in order. */
+  get changes(): readonly AnswerChange[] {
+    return this.#record.changes
   }
 
   /** The outcome of each hook. */
@@ -153,6 +182,11 @@ export class Turn implements AsyncIterable<TurnPart> {
   undo(): Promise<UndoReport> {
     return this.#parts.undo()
   }
+
+  /** What `undo` would do now: what is undone and how, and what stays and why. Changes nothing, and asks nobody. */
+  undoPlan(): Promise<UndoPlan> {
+    return this.#parts.plan()
+  }
 }
 
 /** One part of a turn, as it is streamed to its readers. */
@@ -168,6 +202,12 @@ export type TurnPart =
       readonly type: 'prompt'
       /** The prompt that is sent to the model. */
       readonly prompt: PromptSnapshot
+    }
+  | {
+      /** The kind of the part. */
+      readonly type: 'inference'
+      /** The model is asked; the same again, with its time, once it has answered. */
+      readonly inference: InferenceReport
     }
   /** A piece of the answer. Held back while a hook may still change the answer. */
   | {
@@ -229,6 +269,7 @@ export class PartBuffer implements AsyncIterable<TurnPart> {
     const buffer = new PartBuffer()
     for (const report of record.hooks) buffer.push({ type: 'hook', report })
     if (record.prompt !== undefined) buffer.push({ type: 'prompt', prompt: record.prompt })
+    for (const inference of record.asked) buffer.push({ type: 'inference', inference })
     for (const call of record.calls) {
       buffer.push({ type: 'call', call })
       const outcome = record.outcomes.get(call.n)

@@ -6,12 +6,14 @@
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { Compensation, PlannedCall, TurnRecord, UndoStep } from './conversation-log.ts'
+import type { Compensation, PlannedCall, TurnRecord } from './conversation-log.ts'
 import type { StateUpdate } from './loop.ts'
 import { askPermission, whyOf } from './permission.ts'
 import type { LoopParts, LoopServer } from './ports.ts'
+import type { UndoStep } from './undo-steps.ts'
 
-interface UndoParts extends Omit<LoopParts, 'servers'> {
+/** What an undo needs of its conversation and its host. */
+export interface UndoParts extends Omit<LoopParts, 'servers'> {
   readonly servers: readonly LoopServer[]
   readonly conversation: string
   /** Later turns that count; their effects must not be undone with it. */
@@ -109,18 +111,13 @@ class TurnUndo {
     return back
   }
 
-  /** Rolls a state back; returns why it cannot. A state that later turns have changed contains their effects and stays. */
+  /** Rolls a state back; returns why it cannot. */
   async #setBack(place: StateRef): Promise<Why | undefined> {
     const { server, featureSet } = place
-    const other = this.#parts.later.find(one => changesAt(one, place).length > 0)
-    if (other !== undefined) {
-      const said = `Turn ${other.seq} changed ${featureSet} of ${server} later`
-      return why('STATE_IN_USE', 'undo.rollback', said, `Undo turn ${other.seq} first`)
-    }
-    const changes = changesAt(this.#turn, place)
-    if (changes.some(({ shared }) => shared === true)) return sharedState(place)
+    const { whyStays, to } = rollbackOf(this.#turn, place, this.#parts.later)
+    if (whyStays !== undefined) return whyStays
     try {
-      const { success, why: said } = await this.#parts.state.rollback(server, featureSet, earliest(changes))
+      const { success, why: said } = await this.#parts.state.rollback(server, featureSet, to)
       if (success) return undefined
       const fix = `Restore ${featureSet} of ${server} manually`
       return said ?? why('ROLLBACK_REFUSED', 'undo.rollback', `${server} refused the rollback`, fix)
@@ -159,12 +156,12 @@ class TurnUndo {
 }
 
 /** Identifies a step: a call, or a whole state. */
-function stepKey({ call, server, featureSet }: Omit<UndoStep, 'seq' | 'outcome'>): string {
+export function stepKey({ call, server, featureSet }: Omit<UndoStep, 'seq' | 'outcome'>): string {
   return call === undefined ? `state ${JSON.stringify([server, featureSet])}` : `call ${call}`
 }
 
 /** Whether the only known effects of a call are the states that its server reported meanwhile. */
-function restsOnUpdates(turn: TurnRecord, call: PlannedCall): boolean {
+export function restsOnUpdates(turn: TurnRecord, call: PlannedCall): boolean {
   const { status, state, compensation, declined, updates = [] } = turn.outcomes.get(call.n) ?? {}
   if (status !== 'done' || call.readOnly || updates.length === 0) return false
   return state === undefined && compensation?.parameters === undefined && declined === undefined
@@ -188,17 +185,18 @@ function undoKey({ undoSteps }: TurnRecord, { n, key }: PlannedCall): string {
   return failures === 0 ? `undo-${key}` : `undo-${key}-${failures}`
 }
 
-function callFacts({ n, server, tool, featureSet }: PlannedCall): Omit<UndoStep, 'seq' | 'outcome'> {
+/** What a step says of its call. */
+export function callFacts({ n, server, tool, featureSet }: PlannedCall): Omit<UndoStep, 'seq' | 'outcome'> {
   return { call: n, tool, ...(server !== undefined && { server }), ...(featureSet !== undefined && { featureSet }) }
 }
 
 /** Why a call with an unknown outcome stays. */
-function unknownEnd({ server = '', tool }: PlannedCall): Why {
+export function unknownEnd({ server = '', tool }: PlannedCall): Why {
   return why('OUTCOME_UNKNOWN', 'undo', `The outcome of ${tool} is unknown`, `Check ${server}, and correct its state manually`)
 }
 
 /** Why a call without a usable compensation stays. */
-function noWay({ server = '', tool }: PlannedCall, way: Compensation | undefined): Why {
+export function noWay({ server = '', tool }: PlannedCall, way: Compensation | undefined): Why {
   const said =
     way === undefined
       ? `${server} names no compensation for ${tool}`
@@ -207,13 +205,13 @@ function noWay({ server = '', tool }: PlannedCall, way: Compensation | undefined
 }
 
 /** A feature set of a server. */
-interface StateRef {
+export interface StateRef {
   readonly server: string
   readonly featureSet: string
 }
 
 /** States that servers reported beside results, last one first. */
-function reportedStates(turn: TurnRecord): readonly StateRef[] {
+export function reportedStates(turn: TurnRecord): readonly StateRef[] {
   const places = turn.calls.flatMap(call =>
     updatesOf(turn, call).map(({ featureSet }) => ({ server: call.server ?? '', featureSet })),
   )
@@ -221,14 +219,14 @@ function reportedStates(turn: TurnRecord): readonly StateRef[] {
 }
 
 /** Reports during a call, without the one that its own result contains. */
-function updatesOf(turn: TurnRecord, call: PlannedCall): readonly StateUpdate[] {
+export function updatesOf(turn: TurnRecord, call: PlannedCall): readonly StateUpdate[] {
   const { state, updates = [] } = turn.outcomes.get(call.n) ?? {}
   if (state === undefined) return updates
   return updates.filter(({ featureSet, after }) => featureSet !== setOf(turn, call) && after !== state.after)
 }
 
 /** The feature set whose state a call has changed. */
-function setOf(turn: TurnRecord, { n, featureSet }: PlannedCall): string | undefined {
+export function setOf(turn: TurnRecord, { n, featureSet }: PlannedCall): string | undefined {
   return turn.outcomes.get(n)?.state?.featureSet ?? featureSet
 }
 
@@ -254,6 +252,23 @@ function earliest(changes: readonly StateUpdate[]): string | null {
   return (first ?? changes[0])?.before ?? null
 }
 
+/** Where an undo of a turn takes a state, or why it stays. A state that later turns have changed contains their effects. */
+export function rollbackOf(
+  turn: TurnRecord,
+  place: StateRef,
+  later: readonly TurnRecord[],
+): { readonly whyStays?: Why; readonly to: string | null } {
+  const changes = changesAt(turn, place)
+  const to = earliest(changes)
+  const other = later.find(one => changesAt(one, place).length > 0)
+  if (other !== undefined) {
+    const said = `Turn ${other.seq} changed ${place.featureSet} of ${place.server} later`
+    return { whyStays: why('STATE_IN_USE', 'undo.rollback', said, `Undo turn ${other.seq} first`), to }
+  }
+  return changes.some(({ shared }) => shared === true) ? { whyStays: sharedState(place), to } : { to }
+}
+
+/** Why a state stays that several turns have changed at the same time. */
 function sharedState({ server, featureSet }: StateRef): Why {
   const [set, of] = [clip(featureSet), clip(server)]
   const said = `${of} changed ${set} while several turns called it, so the change cannot be assigned to one turn`

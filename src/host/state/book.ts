@@ -6,15 +6,22 @@ import type { Clock } from '../../core/clock.ts'
 import { digestText } from '../../core/digest.ts'
 import { Problem, problem } from '../../core/problem.ts'
 import { difference, type PatchStep } from '../../core/state/patch.ts'
-import { quoted, type Why, why } from '../../core/suggestion.ts'
+import type { Why } from '../../core/suggestion.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
-import { clip } from '../../jsonrpc/limits.ts'
 import type { Store } from '../../stores/store.ts'
 import type { HostServer } from '../servers/server.ts'
 import { KeyedQueue } from '../waiting.ts'
 import { CachedStateVersions, CheckpointWriter, type Recorded, type StateHolder } from './checkpoint-writer.ts'
 import { Lineage, type StateCheckpoint } from './lineage.ts'
+import {
+  failedRollback,
+  noEarlierState,
+  notOffered,
+  rollbackRefused,
+  unknownCheckpoint,
+  unnamedCheckpoint,
+} from './rollback-reasons.ts'
 
 /** What a call carries; pass it to `record` with the result. */
 export interface Sent {
@@ -87,6 +94,8 @@ export interface StateBookOptions {
   readonly store: Store
   readonly clock: Clock
   readonly port: StateBookPort
+  /** Called when a set has a new checkpoint, or another one became its head. */
+  readonly changed?: ((server: string, featureSet: string) => void) | undefined
   /** Called for irregular reports. */
   readonly odd?: ((server: string, featureSet: string, why: Why) => void) | undefined
   /** Called after each rollback, successful or not. */
@@ -145,6 +154,7 @@ export class StateBook {
       const placed = await this.#growth.record(lineage, holder, { ...report, parent }, order)
       return before === undefined ? placed : { ...placed, before }
     })
+    this.#options.changed?.(server, featureSet)
     for (const why of recorded.whys) this.#options.odd?.(server, featureSet, why)
     return recorded
   }
@@ -173,16 +183,32 @@ export class StateBook {
     })
     // A request that cannot even be made is not reported.
     if (outcome.why?.code !== 'NO_EARLIER_STATE') rolled(outcome)
+    if (outcome.success) this.#options.changed?.(server, featureSet)
     return outcome
   }
 
-  async #clear(server: string, featureSet: string): Promise<RolledBack> {
+  /** Why a rollback to a checkpoint would not even be asked of the server; undefined: it would be. Null: before the first one. */
+  async rollbackRefusal(server: string, featureSet: string, checkpoint: string | null): Promise<Why | undefined> {
     const { port } = this.#options
-    if (!port.rollsBack(server, featureSet)) return { success: false, why: notOffered(featureSet) }
+    if (!port.rollsBack(server, featureSet)) return notOffered(featureSet)
     const lineage = await this.#fresh(server, featureSet)
-    const { current } = lineage
-    if (current === undefined) return { success: true }
-    if (this.#isServers(server, featureSet, current)) return { success: false, why: noEarlierState(server, featureSet) }
+    if (checkpoint === null) {
+      const { current } = lineage
+      return current !== undefined && this.#isServers(server, featureSet, current)
+        ? noEarlierState(server, featureSet)
+        : undefined
+    }
+    const target = lineage.find(checkpoint)
+    const held = port.holder(server, featureSet) === 'host' || target?.version !== undefined
+    const isGone = target === undefined || target.mark === 'broken' || (held && !(await this.#isCurrent(lineage, target)))
+    return isGone ? unknownCheckpoint(checkpoint) : undefined
+  }
+
+  async #clear(server: string, featureSet: string): Promise<RolledBack> {
+    const refused = await this.rollbackRefusal(server, featureSet, null)
+    if (refused !== undefined) return { success: false, why: refused }
+    const lineage = await this.#fresh(server, featureSet)
+    if (lineage.current === undefined) return { success: true }
     const order = ++lineage.order
     await this.#inTurn(server, featureSet, fresh => this.#growth.clear(fresh, order, ++fresh.order))
     return { success: true, hostOnly: true }
@@ -190,12 +216,12 @@ export class StateBook {
 
   async #rollback(server: string, featureSet: string, checkpoint: string, signal: AbortSignal | undefined): Promise<RolledBack> {
     const { port } = this.#options
-    if (!port.rollsBack(server, featureSet)) return { success: false, why: notOffered(featureSet) }
+    const refused = await this.rollbackRefusal(server, featureSet, checkpoint)
+    if (refused !== undefined) return { success: false, why: refused }
     const lineage = await this.#fresh(server, featureSet)
     const target = lineage.find(checkpoint)
-    const held = port.holder(server, featureSet) === 'host' || target?.version !== undefined
-    if (target === undefined || target.mark === 'broken' || (held && !(await this.#isCurrent(lineage, target))))
-      return { success: false, why: unknownCheckpoint(checkpoint) }
+    if (target === undefined) return { success: false, why: unknownCheckpoint(checkpoint) }
+    const held = port.holder(server, featureSet) === 'host' || target.version !== undefined
     const order = ++lineage.order
     const answer = await port.ask(server, featureSet, checkpoint, signal)
     const hostOnly = answer.unsupported === true && held
@@ -318,47 +344,6 @@ function keyOf(server: string, featureSet: string): string {
 /** A short key without foreign characters. */
 async function spaceOf(key: string): Promise<string> {
   return (await digestText(key)).slice(0, 22)
-}
-
-// Reasons about checkpoints that cannot be kept or rolled back to.
-
-/** Why a checkpoint without a usable name is not kept. */
-function unnamedCheckpoint(): Why {
-  const message = 'The checkpoint was not stored, because its name is empty or longer than 512 characters'
-  return why('CHECKPOINT_INVALID', 'state.checkpoint', message, 'Correct the server so that it uses short checkpoint names')
-}
-
-/** Why a rollback fails: there is no such checkpoint, or its state is not kept. */
-function unknownCheckpoint(checkpoint: string): Why {
-  const message = `The checkpoint ${quoted(checkpoint)} does not exist, or its state is no longer stored`
-  return why('CHECKPOINT_NOT_FOUND', 'state.retention', message, 'Use a checkpoint from the tree of the feature set')
-}
-
-/** Why a rollback fails: the feature set does not declare it. */
-function notOffered(featureSet: string): Why {
-  const message = `The feature set ${quoted(featureSet)} does not declare rollback`
-  const fix = 'Undo the changes with its tools, or use a server that declares rollback for it'
-  return why('ROLLBACK_NOT_OFFERED', 'state.rollback', message, fix)
-}
-
-/** Why a rollback fails: the server refused it. */
-function rollbackRefused(checkpoint: string, reason: string | undefined): Why {
-  const message = `The server refused the rollback to ${quoted(checkpoint)}${reason === undefined ? '' : `: ${quoted(reason)}`}`
-  return why('ROLLBACK_REFUSED', 'state.rollback', message, 'Nothing has changed. Use another checkpoint, or retry later')
-}
-
-/** Why a rollback failed without a clear answer: a timeout or an error. */
-function failedRollback(checkpoint: string, { code, message }: Problem): Why {
-  const said = code === 'OPERATION_TIMEOUT' ? 'ROLLBACK_TIMEOUT' : 'ROLLBACK_FAILED'
-  const fix = 'The state is as before the rollback. Retry later'
-  return why(said, 'state.rollback', `The rollback to ${quoted(checkpoint)} failed: ${quoted(message)}`, fix)
-}
-
-/** Why a rollback to before the first checkpoint fails: the server keeps the state itself. */
-function noEarlierState(server: string, featureSet: string): Why {
-  const [set, of] = [quoted(featureSet), clip(server)]
-  const message = `${set} had no checkpoint before, and ${of} stores its state itself, so it can roll back only to checkpoints`
-  return why('NO_EARLIER_STATE', 'state.rollback', message, `Restore ${set} of ${of} manually`)
 }
 
 // What servers declare about state, remembered while they are down.

@@ -47,6 +47,8 @@ export type ApprovalAnswer =
       readonly reason?: string
       /** How far a yes reaches. Default: exactly what was asked. */
       readonly covers?: Covers
+      /** Who answered, for the audit log and the turn. */
+      readonly by?: string
     }
 
 /** Asks the user. An unanswered question ends with its signal, as a no. */
@@ -171,6 +173,8 @@ export interface PolicyDecision {
   readonly why?: Why | undefined
   /** A few words: never arguments. */
   readonly detail: string
+  /** Who answered, where the answer says so. */
+  readonly by?: string | undefined
 }
 
 // What a feature set will be able to do, in the words of whoever is asked about it. The names of the wire say nothing to a user.

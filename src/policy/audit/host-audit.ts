@@ -3,8 +3,9 @@
  * commits. Beside the log each note lies once more under the event and the inference that it belongs to, so that "why?" is
  * answered without reading the whole log; the log is the proof, the trails are its index.
  */
-import { Audit, type AuditVerdict } from '../../core/audit/audit.ts'
+import { Audit, type AuditVerdict, type AuditVerifyOptions } from '../../core/audit/audit.ts'
 import { type AuditFacts, type AuditLine, readLine, writeLine } from '../../core/audit/line.ts'
+import type { AuditSearchOptions, AuditSearchResult } from '../../core/audit/search.ts'
 import type { Clock } from '../../core/clock.ts'
 import { lastPosition } from '../../core/feed/feed.ts'
 import type { Why } from '../../core/suggestion.ts'
@@ -122,10 +123,16 @@ export class HostAuditLog {
     return { id, notes, joined: [...joined] }
   }
 
-  /** Computes the whole chain anew. */
-  async verify(): Promise<AuditVerdict> {
+  /** Entries that match, newest first, one page at a time. */
+  async search(options?: AuditSearchOptions): Promise<AuditSearchResult> {
     await this.#writing
-    return this.#audit.verify()
+    return this.#audit.search(options)
+  }
+
+  /** Computes the whole chain anew. */
+  async verify(options?: AuditVerifyOptions): Promise<AuditVerdict> {
+    await this.#writing
+    return this.#audit.verify(options)
   }
 
   async close(): Promise<void> {
@@ -267,6 +274,8 @@ export interface Note {
   readonly detail?: string | undefined
   /** How long it took, in milliseconds. */
   readonly ms?: number | undefined
+  /** Who did or decided it, where a person did. */
+  readonly by?: string | undefined
 }
 
 /** An entry of the audit log. */
@@ -276,14 +285,14 @@ export interface Noted extends Note {
 }
 
 function noteFactsOf(note: Note): AuditFacts {
-  const { server, featureSet, inferenceId, eventId, conversation, cause, kind, outcome, why, rule, detail, ms } = note
+  const { server, featureSet, inferenceId, eventId, conversation, cause, kind, outcome, why, rule, detail, ms, by } = note
   return {
     event: 'noted',
     correlation: inferenceId,
     owner: server,
     target: kind,
     outcome,
-    more: { featureSet, eventId, conversation, cause, detail, ms, rule, ...why },
+    more: { featureSet, eventId, conversation, cause, detail, ms, rule, by, tool: kind === 'tool' ? detail : undefined, ...why },
   }
 }
 
@@ -305,5 +314,5 @@ function notedOf(line: Omit<AuditLine, 'position'>): Noted | undefined {
   }
 }
 
-const texts = new Set(['featureSet', 'eventId', 'conversation', 'cause', 'detail'])
+const texts = new Set(['featureSet', 'eventId', 'conversation', 'cause', 'detail', 'by'])
 const outcomes: ReadonlySet<string> = new Set(['success', 'failure', 'timeout', 'refused', 'held', 'dropped'])

@@ -21,6 +21,16 @@ const help: TerminalCommand = {
   },
 }
 
+/** `/console`. */
+const page: TerminalCommand = {
+  name: 'console',
+  about: 'prints a new link to the web console',
+  run: async ({ screen, page: opened }) => {
+    if (opened === undefined) screen.line(' There is no web console. Start with --web to have one.')
+    else screen.line(say` ${screen.paint.name(opened.newLink())} ${screen.paint.dim('(once, 10 min)')}`)
+  },
+}
+
 /** `/quit`. */
 const quit: TerminalCommand = {
   name: 'quit',
@@ -42,5 +52,6 @@ export const commands: readonly TerminalCommand[] = [
   turnCommands.undo,
   policyCommands.allow,
   policyCommands.audit,
+  page,
   quit,
 ]

@@ -1,8 +1,8 @@
 /** The turn that a command is about: the last one, or the one with a number. */
 
-import type { UndoStep } from '../../../host/loop/conversation-log.ts'
 import type { PromptSection } from '../../../host/loop/prompt.ts'
 import type { Turn } from '../../../host/loop/turn.ts'
+import type { UndoStep } from '../../../host/loop/undo-steps.ts'
 import type { TreeNode } from '../../../host/state/book.ts'
 import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { brief, say } from '../text.ts'
