@@ -93,6 +93,7 @@ export async function openHostWorld(
     },
     async close() {
       await page.tab.close()
+      approvals.close()
       await running.close()
       await host.close()
       await Promise.all(listening.map(each => each.close()))

@@ -105,7 +105,7 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
     expect(world.tickets()).toBe(1)
     await keys('u')
     await world.sees('What stays')
-    await world.sees('tickets/create is taken back by a call of remove')
+    await world.sees('tickets/create is undone by a call of remove')
     await world.sees('is rolled back to before its first checkpoint')
     await tabTo('Undo turn 0')
     await keys('Enter')

@@ -55,7 +55,7 @@ function Exactly({ approval: { kind, before, after, payload, length } }: { reado
       <p className="mt-3 text-muted">{`What it acts on (${length.toLocaleString('en')} characters) is not shown to your role.`}</p>
     )
   }
-  if (kind === 'form') return <Message text={(shown as ApprovalForm).message} />
+  if (kind === 'form') return <Form form={shown as ApprovalForm} />
   if (kind === 'page') return <Page page={shown as ApprovalPage} />
   const title = kind === 'call' ? 'Arguments' : kind === 'tool' ? 'Definition' : 'Exactly'
   return (
@@ -74,6 +74,20 @@ function Message({ text }: { readonly text: string }): ReactNode {
     <blockquote className="mt-3 border-l-3 border-line-strong pl-3 break-words whitespace-pre-wrap">
       <Text most={20_000}>{text}</Text>
     </blockquote>
+  )
+}
+
+function Form({ form: { message, secrets = [] } }: { readonly form: ApprovalForm }): ReactNode {
+  return (
+    <>
+      <Message text={message} />
+      {secrets.length > 0 && (
+        <p className="mt-3 rounded-lg border border-warn-line bg-warn-soft p-3 text-warn">
+          <strong>Do not enter secrets.</strong> The server asks for <Text most={500}>{secrets.join(', ')}</Text>, which a form
+          must not do.
+        </p>
+      )}
+    </>
   )
 }
 

@@ -1,8 +1,7 @@
-/** Resources of servers that go with a message: chosen from what the servers offer. */
-import { useQueries, useQuery } from '@tanstack/react-query'
-import { type ReactNode, useMemo, useState } from 'react'
-import { request } from '../../api/client.ts'
-import { serverList } from '../../api/lists.ts'
+/** Resources of servers that go with a message. */
+import { useQuery } from '@tanstack/react-query'
+import { type ReactNode, useId, useState } from 'react'
+import { serverList, useServer } from '../../api/lists.ts'
 import { Dialog } from '../../frame/dialog.tsx'
 import { Icon } from '../../frame/icon.tsx'
 import { Button } from '../../parts/button.tsx'
@@ -20,8 +19,8 @@ export interface AttachmentsProps {
 
 /** As many as a message takes. */
 const most = 16
-/** More would not be read: type some letters of it. */
-const mostShown = 100
+/** More would not be read. */
+const mostOffered = 500
 
 /** What was chosen, each with a way to take it out. */
 export function AttachmentChips({ attached, change }: AttachmentsProps): ReactNode {
@@ -47,12 +46,12 @@ export function AttachmentChips({ attached, change }: AttachmentsProps): ReactNo
   )
 }
 
-/** Opens the choice, where a server has something to choose. */
+/** Opens the choice, where a server is there to be asked. */
 export function AttachButton({ attached, change }: AttachmentsProps): ReactNode {
   const servers = useQuery(serverList).data ?? []
   const [choosing, setChoosing] = useState(false)
-  const offering = servers.filter(({ resources }) => resources > 0)
-  if (offering.length === 0) return null
+  const up = servers.filter(({ status }) => status === 'up').map(({ name }) => name)
+  if (up.length === 0) return null
   return (
     <>
       <Button
@@ -66,7 +65,7 @@ export function AttachButton({ attached, change }: AttachmentsProps): ReactNode 
       </Button>
       {choosing && (
         <Chooser
-          servers={offering.map(({ name }) => name)}
+          servers={up}
           close={() => setChoosing(false)}
           choose={chosen => {
             setChoosing(false)
@@ -85,47 +84,53 @@ interface ChooserProps {
 }
 
 function Chooser({ servers, choose, close }: ChooserProps): ReactNode {
-  const [text, setText] = useState('')
-  const details = useQueries({
-    queries: servers.map(name => ({
-      queryKey: ['servers', name],
-      queryFn: ({ signal }: { readonly signal: AbortSignal }) => request('GET /servers/:name', { path: { name }, signal }),
-    })),
-  })
-  const offered = details.flatMap(({ data }) =>
-    (data?.items ?? []).filter(({ kind }) => kind === 'resource').map(({ own }) => ({ server: data?.name ?? '', uri: own })),
-  )
-  const found = useMemo(() => {
-    const words = text.toLowerCase().split(/\s+/)
-    return offered
-      .filter(({ server, uri }) => words.every(word => `${server} ${uri}`.toLowerCase().includes(word)))
-      .slice(0, mostShown)
-  }, [offered, text])
+  const [server, setServer] = useState(servers[0] ?? '')
+  const [uri, setUri] = useState('')
+  const known = useId()
+  const resources = useServer(server).data?.items.filter(({ kind }) => kind === 'resource') ?? []
+  const address = uri.trim()
   return (
     <Dialog label="Attach a resource" close={close}>
-      <div className="space-y-3 p-4">
-        <input
-          type="search"
-          aria-label="Find a resource"
-          placeholder="Server or address"
-          className="w-full"
-          value={text}
-          onChange={event => setText(event.target.value)}
-        />
-        <ul className="max-h-72 space-y-1 overflow-auto">
-          {found.map(each => (
-            <li key={`${each.server} ${each.uri}`}>
-              <Button look="quiet" className="w-full !justify-start text-left break-all" onClick={() => choose(each)}>
-                <span className="text-muted">{each.server}</span> <Text most={200}>{each.uri}</Text>
-              </Button>
-            </li>
+      <form
+        className="space-y-3 p-5"
+        onSubmit={event => {
+          event.preventDefault()
+          if (address !== '') choose({ server, uri: address })
+        }}
+      >
+        <h2 className="text-[1.14rem] font-semibold">Attach a resource</h2>
+        <label className="block">
+          <span className="label mb-1 block">Server</span>
+          <select className="w-full" value={server} onChange={event => setServer(event.target.value)}>
+            {servers.map(name => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        <label className="block">
+          <span className="label mb-1 block">Address of the resource</span>
+          <input
+            className="w-full font-mono"
+            list={known}
+            placeholder="notes://today"
+            autoComplete="off"
+            spellCheck={false}
+            value={uri}
+            onChange={event => setUri(event.target.value)}
+          />
+        </label>
+        <datalist id={known}>
+          {resources.slice(0, mostOffered).map(({ own }) => (
+            <option key={own} value={own} />
           ))}
-        </ul>
-        {found.length === 0 && <p className="text-muted">No resource has that name.</p>}
-        <div className="text-right">
+        </datalist>
+        <div className="flex justify-end gap-2">
           <Button onClick={close}>Close</Button>
+          <Button type="submit" look="primary" disabled={address === ''}>
+            Attach
+          </Button>
         </div>
-      </div>
+      </form>
     </Dialog>
   )
 }

@@ -205,7 +205,7 @@ function wayOf({ outcome, by, to, compensation, declined }: UndoStep): string {
   if (outcome === 'stays') return 'stays'
   if (outcome === 'nothing') return declined === undefined ? 'has nothing to undo' : `was declined: ${declined}`
   const is = outcome === 'planned' ? 'is' : 'was'
-  if (by === 'compensation') return `${is} taken back by a call of ${compensation?.tool ?? 'the tool that its server named'}`
+  if (by === 'compensation') return `${is} undone by a call of ${compensation?.tool ?? 'the tool that its server named'}`
   if (by === 'transaction') return 'was rolled back by its server already'
   return `${is} rolled back to ${to === null ? 'before its first checkpoint' : (to ?? 'the checkpoint before')}`
 }
