@@ -16,9 +16,19 @@ describe('a waterfall', () => {
     const hour = 3_600_000
     const { segments, position } = scaleOf([step('a', 0, 100), step('ask', 100, hour, true), step('b', hour, hour + 100)])
     expect(segments.map(({ folded }) => folded)).toEqual([false, true, false])
-    expect(position(100)).toBeCloseTo(0.46)
-    expect(position(hour)).toBeCloseTo(0.54)
+    expect(position(100)).toBeCloseTo(0.43)
+    expect(position(hour)).toBeCloseTo(0.57)
     expect(scaleOf([step('a', 0, 100), step('b', 300, 400)]).segments).toHaveLength(1)
+  })
+
+  it('counts a call as no work while somebody is asked about it', () => {
+    const call = { ...step('call', 100, 10_200), pauses: [{ from: 110, to: 10_100 }] }
+    const { segments } = scaleOf([step('model', 0, 100), call, step('ask', 110, 10_100, true)])
+    expect(segments.map(({ from, to, folded }) => [from, to, folded])).toEqual([
+      [0, 110, false],
+      [110, 10_100, true],
+      [10_100, 10_200, false],
+    ])
   })
 
   it('has ticks at round distances from its beginning, none of them in a fold', () => {

@@ -7,6 +7,13 @@ export interface Step {
   readonly to: number
   /** It waited for somebody, so it is no work that keeps its length. */
   readonly waits?: boolean
+  /** Stretches within it in which it waited for somebody. */
+  readonly pauses?: readonly Stretch[]
+}
+
+interface Stretch {
+  readonly from: number
+  readonly to: number
 }
 
 /** A part of the axis. Positions are shares of its width, from 0 to 1. */
@@ -26,13 +33,13 @@ export interface Scale {
 /** Idle time is folded once it is this many times as long as all the work. */
 const idleShare = 5
 /** The width of a fold. */
-const foldWidth = 0.08
+const foldWidth = 0.14
 
 /** The scale of these steps, from the first beginning to the last end. */
 export function scaleOf(steps: readonly Step[]): Scale {
   const from = Math.min(...steps.map(step => step.from))
   const to = Math.max(from + 1, ...steps.map(step => step.to))
-  const busy = union(steps.filter(({ waits }) => !waits))
+  const busy = union(steps.flatMap(workOf))
   const work = busy.reduce((sum, each) => sum + each.to - each.from, 0)
   const idle = between(busy, from, to).filter(gap => work > 0 && gap.to - gap.from > work * idleShare)
   const folds = idle.length * foldWidth > 0.5 ? [] : idle
@@ -63,9 +70,10 @@ function positionIn(segments: readonly Segment[], time: number): number {
   return segment.left + share * segment.width
 }
 
-interface Stretch {
-  readonly from: number
-  readonly to: number
+/** A step without the stretches in which it waited. */
+function workOf({ from, to, waits, pauses = [] }: Step): readonly Stretch[] {
+  if (waits) return []
+  return between(union(pauses), from, to).filter(each => each.to >= each.from)
 }
 
 /** Stretches in which at least one step worked, in order. */
@@ -79,6 +87,7 @@ function union(steps: readonly Stretch[]): readonly Stretch[] {
   return merged
 }
 
+/** What is left of a stretch without others, which are in order and apart. */
 function between(busy: readonly Stretch[], from: number, to: number): readonly Stretch[] {
   const edges = [from, ...busy.flatMap(each => [each.from, each.to]), to]
   return edges.flatMap((edge, index) => (index % 2 === 0 ? [{ from: edge, to: edges[index + 1] ?? to }] : []))

@@ -15,6 +15,8 @@ export interface WaterfallStep {
   /** Absent while it runs. */
   readonly to?: number | undefined
   readonly look: StepLook
+  /** The step that it is a part of. */
+  readonly parent?: string | undefined
   /** How it ended, in words. */
   readonly note: string
   /** A point within it that matters, such as the first word. */
@@ -52,10 +54,10 @@ export function Waterfall({ title, steps, now, selected, select }: WaterfallProp
   const running = steps.some(({ to }) => to === undefined)
   // Steps that have ended do not move with the clock.
   const edge = running ? now : 0
-  const placed = useMemo(
-    () => steps.map(step => ({ ...step, to: step.to ?? Math.max(step.from, edge), waits: step.look === 'waits' })),
-    [steps, edge],
-  )
+  const placed = useMemo(() => {
+    const ended = steps.map(step => ({ ...step, to: step.to ?? Math.max(step.from, edge), waits: step.look === 'waits' }))
+    return ended.map(step => ({ ...step, pauses: ended.filter(({ waits, parent }) => waits && parent === step.id) }))
+  }, [steps, edge])
   const scale = useMemo(() => scaleOf(placed), [placed])
   const path = useMemo(() => criticalPath(placed), [placed])
   const narrow = matchMedia('(max-width: 639px)').matches

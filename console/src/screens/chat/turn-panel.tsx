@@ -142,9 +142,10 @@ const kinds: Readonly<Record<TurnSpan['kind'], string>> = {
   question: 'asks',
 }
 
-function stepOf({ id, kind, name, lane, from, to, status, first, note }: TurnSpan): WaterfallStep {
+function stepOf({ id, parent, kind, name, lane, from, to, status, first, note }: TurnSpan): WaterfallStep {
   return {
     id,
+    parent,
     kind: kinds[kind],
     name: kind === 'call' && lane !== 'host' && !name.startsWith(lane) ? `${lane}.${name}` : name,
     from,
