@@ -4,7 +4,7 @@ import { scripted } from 'vivarium/host'
 import { type RunningBrowser, startBrowser } from '../../scripts/browser/devtools.ts'
 import { findBrowser } from '../../scripts/browser/find.ts'
 import { type HostWorld, heldModel, openHostWorld } from './host-world.ts'
-import { expectQuiet } from './page.ts'
+import { expectAccessible, expectQuiet } from './page.ts'
 import { pastTheInertMoment } from './world.ts'
 
 const found = findBrowser()
@@ -215,17 +215,6 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
       ['/approvals', 'No approval is requested'],
       ['/overview', 'Servers'],
     ] as const
-    for (const view of [{ width: 1280, height: 900 } as const, { width: 390, height: 844 } as const]) {
-      for (const scheme of ['light', 'dark'] as const) {
-        await world.tab.show({ ...view, scheme })
-        for (const [path, shown] of screens) {
-          await world.go(path)
-          await world.sees(shown)
-          expect(await world.violations(), `${path} ${scheme} ${view.width}`).toEqual([])
-          expect(await world.tab.evaluate('document.documentElement.scrollWidth'), path).toBeLessThanOrEqual(view.width)
-        }
-      }
-    }
-    expectQuiet(world)
+    await expectAccessible(world, screens)
   })
 })

@@ -9,8 +9,6 @@ import { z } from 'zod'
 import type { RunningBrowser } from '../../scripts/browser/devtools.ts'
 import { openPage, type Page } from './page.ts'
 
-export { expectQuiet } from './page.ts'
-
 export interface World extends Page {
   readonly gateway: Gateway
   readonly mcp: Client

@@ -1,7 +1,8 @@
 /** A graph of causes: what came of what, from left to right. Arrow keys follow the lines; the same nodes as a table. */
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef, useState } from 'react'
+import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'
 import { Text } from '../parts/text.tsx'
 import { type CauseEdge, type Place, placeCauses } from './causes-layout.ts'
+import { Picture } from './picture.tsx'
 
 export interface CauseNode {
   readonly id: string
@@ -35,29 +36,15 @@ interface Corner {
   readonly y: number
 }
 
-export function CausesGraph({ title, nodes, lines, selected, select }: CausesGraphProps): ReactNode {
-  const name = useId()
-  const [table, setTable] = useState(false)
+export function CausesGraph(props: CausesGraphProps): ReactNode {
   return (
-    <figure className="m-0" aria-labelledby={name}>
-      <figcaption className="mb-1.5 flex items-baseline justify-between gap-2">
-        <span id={name} className="label">
-          {title}
-        </span>
-        <button type="button" className="min-h-6 text-[0.86rem] text-muted underline" onClick={() => setTable(!table)}>
-          {table ? 'as picture' : 'as table'}
-        </button>
-      </figcaption>
-      {table ? (
-        <NodeTable nodes={nodes} lines={lines} select={select} />
-      ) : (
-        <Picture title={title} nodes={nodes} lines={lines} selected={selected} select={select} />
-      )}
-    </figure>
+    <Picture title={props.title} table={() => <NodeTable {...props} />}>
+      <Graph {...props} />
+    </Picture>
   )
 }
 
-function Picture({ title, nodes, lines, selected, select }: CausesGraphProps): ReactNode {
+function Graph({ title, nodes, lines, selected, select }: CausesGraphProps): ReactNode {
   const frame = useRef<HTMLDivElement>(null)
   const pressed = useRef(false)
   const places = useMemo(

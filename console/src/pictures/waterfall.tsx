@@ -1,8 +1,9 @@
 /** The steps of one piece of work under each other, each as long as it took; only rows in sight are drawn. The same rows as a table. */
-import { type CSSProperties, type ReactNode, useId, useMemo, useState } from 'react'
+import { type CSSProperties, type ReactNode, useMemo } from 'react'
 import { Rows } from '../parts/rows.tsx'
 import { Text } from '../parts/text.tsx'
 import { durationText } from '../parts/time.tsx'
+import { Picture } from './picture.tsx'
 import { criticalPath, type Scale, scaleOf, ticksOf, tickText } from './waterfall-scale.ts'
 
 /** A row. */
@@ -49,8 +50,6 @@ const looks: Readonly<Record<StepLook, string>> = {
 }
 
 export function Waterfall({ title, steps, now, selected, select }: WaterfallProps): ReactNode {
-  const name = useId()
-  const [table, setTable] = useState(false)
   const running = steps.some(({ to }) => to === undefined)
   // Steps that have ended do not move with the clock.
   const edge = running ? now : 0
@@ -64,41 +63,27 @@ export function Waterfall({ title, steps, now, selected, select }: WaterfallProp
   const height = narrow ? narrowHeight : rowHeight
   if (steps.length === 0) return null
   return (
-    <figure className="m-0" aria-labelledby={name}>
-      <figcaption className="mb-1 flex items-baseline justify-between gap-2">
-        <span id={name} className="label">
-          {title}
-        </span>
-        <button type="button" className="min-h-6 text-[0.86rem] text-muted underline" onClick={() => setTable(!table)}>
-          {table ? 'as picture' : 'as table'}
-        </button>
-      </figcaption>
-      {table ? (
-        <StepTable steps={steps} path={path} />
-      ) : (
-        <>
-          <Axis scale={scale} narrow={narrow} />
-          <div className="flex flex-col" style={{ height: Math.min(mostRows, steps.length) * height }}>
-            <Rows
-              label={title}
-              items={steps}
-              keyOf={({ id }) => id}
-              height={height}
-              selected={selected}
-              select={({ id }) => select(id)}
-              draw={step => {
-                const row = { step, edge, scale, critical: path.has(step.id) }
-                return narrow ? <NarrowRow {...row} /> : <Row {...row} />
-              }}
-            />
-          </div>
-          <p className="mt-1 text-[0.86rem] text-muted">
-            <span aria-hidden="true" className="mr-1.5 inline-block h-2 w-4 border-b-3 border-ink align-middle" />
-            underlined: what the end waited for
-          </p>
-        </>
-      )}
-    </figure>
+    <Picture title={title} table={() => <StepTable steps={steps} path={path} />}>
+      <Axis scale={scale} narrow={narrow} />
+      <div className="flex flex-col" style={{ height: Math.min(mostRows, steps.length) * height }}>
+        <Rows
+          label={title}
+          items={steps}
+          keyOf={({ id }) => id}
+          height={height}
+          selected={selected}
+          select={({ id }) => select(id)}
+          draw={step => {
+            const row = { step, edge, scale, critical: path.has(step.id) }
+            return narrow ? <NarrowRow {...row} /> : <Row {...row} />
+          }}
+        />
+      </div>
+      <p className="mt-1 text-[0.86rem] text-muted">
+        <span aria-hidden="true" className="mr-1.5 inline-block h-2 w-4 border-b-3 border-ink align-middle" />
+        underlined: what the end waited for
+      </p>
+    </Picture>
   )
 }
 
@@ -111,7 +96,7 @@ function Axis({ scale, narrow }: { readonly scale: Scale; readonly narrow: boole
     <div aria-hidden="true" className={`${narrow ? 'px-1.5' : columns} border-b border-line pb-0.5 text-[0.79rem] text-muted`}>
       {!narrow && <span className="col-span-2" />}
       <span className="relative block h-4 tabular-nums">
-        {ticksOf(scale, ticks).map(at => (
+        {labelled(scale).map(at => (
           <span
             key={at}
             className={`absolute whitespace-nowrap ${scale.position(at) > 0.9 ? '-translate-x-full' : ''}`}
@@ -126,12 +111,23 @@ function Axis({ scale, narrow }: { readonly scale: Scale; readonly narrow: boole
             className="absolute overflow-hidden text-center whitespace-nowrap"
             style={{ left: percent(left), width: percent(width) }}
           >
-            ⫽ {durationText(to - from)}
+            … {durationText(to - from)}
           </span>
         ))}
       </span>
     </div>
   )
+}
+
+/** About as wide as the words at a tick. */
+const labelShare = 0.13
+
+/** Ticks whose words do not run into a fold. */
+function labelled(scale: Scale): readonly number[] {
+  return ticksOf(scale, ticks).filter(at => {
+    const left = scale.position(at)
+    return left === 0 || !foldsOf(scale).some(fold => fold.left > left && fold.left < left + labelShare)
+  })
 }
 
 function foldsOf({ segments }: Scale) {

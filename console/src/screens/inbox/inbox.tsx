@@ -5,6 +5,7 @@ import type { InboxEvent, InboxQuery, InboxState } from '#contract'
 import { useInbox } from '../../api/host-lists.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { Waiting } from '../../parts/card.tsx'
+import { elementId } from '../../parts/element-id.ts'
 import { type Filter, parseFilter, withField } from '../../parts/filter.ts'
 import { FilterLine } from '../../parts/filter-line.tsx'
 import { ProblemCard } from '../../parts/problem.tsx'
@@ -87,9 +88,9 @@ export function Inbox({ filter, event }: InboxProps): ReactNode {
             <Rows
               label="Events"
               items={items}
-              keyOf={keyOf}
+              keyOf={each => elementId(keyOf(each))}
               height={56}
-              selected={event}
+              selected={event === undefined ? undefined : elementId(event)}
               select={each => change({ filter, event: keyOf(each) })}
               more={inbox.hasNextPage && !inbox.isFetchingNextPage ? () => void inbox.fetchNextPage() : undefined}
               draw={each => <Row event={each} />}

@@ -2,6 +2,7 @@
 import { type ReactNode, useMemo, useState } from 'react'
 import type { StateNode } from '#contract'
 import { Badge } from '../../parts/badge.tsx'
+import { elementId } from '../../parts/element-id.ts'
 import { Rows } from '../../parts/rows.tsx'
 import { Text } from '../../parts/text.tsx'
 import { timeText } from '../../parts/time.tsx'
@@ -38,7 +39,7 @@ export function CheckpointTree({ nodes, selected, select }: CheckpointTreeProps)
       items={rows}
       keyOf={({ key }) => key}
       height={height}
-      selected={selected === undefined ? undefined : `at ${selected}`}
+      selected={selected === undefined ? undefined : elementId(`at ${selected}`)}
       select={({ item }) => {
         if ('folded' in item) setOpened(new Set([...opened, ...item.folded.map(({ id }) => id)]))
         else select(item.id)
@@ -58,7 +59,7 @@ function rowsOf(nodes: readonly StateNode[], opened: ReadonlySet<string>, select
   )
   return items.map((item, index) => ({
     item,
-    key: 'folded' in item ? `fold ${item.folded[0]?.id}` : `at ${item.id}`,
+    key: elementId('folded' in item ? `fold ${item.folded[0]?.id}` : `at ${item.id}`),
     lines: lines[index] ?? { lane: 0, above: [], through: [], below: false },
   }))
 }
