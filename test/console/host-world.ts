@@ -58,6 +58,13 @@ export async function openHostWorld(
   })
   tickets.tool('mail', { description: 'Writes to somebody', input: z.object({ to: z.string() }) }, ({ to }) => `Sent to ${to}`)
 
+  tickets.tool('close', { description: 'Asks for a reason, and closes all tickets' }, async (_, ctx) => {
+    const answer = await ctx.elicit({ message: 'Why are they closed?', schema: z.object({ reason: z.string() }), key: 'why' })
+    if (answer.action !== 'accept') return 'Nothing was closed'
+    open.clear()
+    return `Closed: ${String(answer.content?.reason)}`
+  })
+
   const door = createServer({ name: 'door', version: '1.0.0' })
   const bell = door.featureSet('door.bell', { description: 'Reports who is at the door', uses: ['pushEvents'] })
 

@@ -75,6 +75,25 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
     expectQuiet(world)
   })
 
+  it('a form of a server is filled in the page, and its tool goes on with the answer', async () => {
+    world = await openHostWorld(browser)
+    await say('call close')
+    await world.sees('Waits for an approval')
+    await keys('g', 'a')
+    await world.sees('Why are they closed?')
+    await pastTheInertMoment()
+    await keys('o')
+    await world.sees('This is required.')
+    for (let presses = 0; presses < 30 && (await active('placeholder')) !== 'not set'; presses++) await keys('Tab')
+    await world.tab.type('done')
+    await tabTo('Approve')
+    await keys('Enter')
+    await world.sees(/Approved by ann/)
+    await keys('g', 'h')
+    await world.sees('Closed: done')
+    expectQuiet(world)
+  })
+
   it('an event wakes the agent, and the inbox leads to its turn', async () => {
     world = await openHostWorld(browser)
     await keys('g', 'i')

@@ -137,12 +137,13 @@ function Running({ turn: { conversation, seq, at, calls, status } }: { readonly 
   const now = useNow()
   const operator = useRole('operator')
   const approvals = useQuery(approvalList).data ?? []
-  const asked = approvals.find(each => each.conversation === conversation)
   const stop = useMutation({
     mutationFn: () =>
       request('POST /conversations/:conversation/turns/:seq/cancel', { path: { conversation, seq: String(seq) } }),
   })
   const call = calls.findLast(each => each.status === 'planned')
+  // What a server asks in the middle of a call names no conversation.
+  const asked = approvals.find(each => (each.conversation ?? (each.server === call?.server && conversation)) === conversation)
   return (
     <>
       <span role="status" className="tabular-nums">
