@@ -115,7 +115,7 @@ async function answerApi(parts: ListenerParts, exchange: Exchanged, path: string
     throw new ConsoleFailure(
       'SESSION_REQUIRED',
       'Nobody is signed in.',
-      'Open the link that the process printed. A new one: vivarium gateway console FILE',
+      'Open the link that the process printed. A new one: vivarium gateway console FILE, or /console in the terminal of a host',
     )
   const search = new URL(url, `http://${host}`).searchParams
   if (method === 'GET' && inner === '/events') return openStream(parts, exchange, session, search)

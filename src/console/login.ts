@@ -87,7 +87,7 @@ export class Logins {
       throw new ConsoleFailure(
         'TOKEN_REFUSED',
         'The link is wrong, expired or was used before.',
-        'Print a new one: vivarium gateway console FILE',
+        'Print a new one: vivarium gateway console FILE, or /console in the terminal of a host',
       )
     }
     const { by, roles } = grant

@@ -75,6 +75,24 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
     expectQuiet(world)
   })
 
+  it('a yes for an hour is listed as an answer that still counts, and is withdrawn there', async () => {
+    world = await openHostWorld(browser)
+    await say('call mail to=kim')
+    await world.sees('Waits for an approval')
+    await keys('g', 'a')
+    await world.sees('"to": "kim"')
+    await pastTheInertMoment()
+    await keys('y')
+    await tabTo('Approve')
+    await keys('Enter')
+    await world.sees('Answers that still count')
+    await tabTo('Ask again about mail of tickets')
+    await keys('Enter')
+    const listed = `document.querySelector('[aria-label="Answers that still count"]')`
+    await expect.poll(() => world.tab.evaluate(listed)).toBeNull()
+    expectQuiet(world)
+  })
+
   it('a form of a server is filled in the page, and its tool goes on with the answer', async () => {
     world = await openHostWorld(browser)
     await say('call close')

@@ -16,9 +16,11 @@ export const conversationList = queryOptions({
   queryFn: async ({ signal }) => (await request('GET /conversations', { query: { limit: 500 }, signal })).items,
 })
 
-export const promptList = queryOptions({
-  queryKey: ['prompts'],
-  queryFn: async ({ signal }) => (await request('GET /prompts', { query: { limit: 500 }, signal })).items,
+/** Answers that still count. They are stored after they were given, and expire without an event. */
+export const grantList = queryOptions({
+  queryKey: ['grants'],
+  refetchInterval: 10_000,
+  queryFn: async ({ signal }) => (await request('GET /grants', { query: { limit: 500 }, signal })).items,
 })
 
 export const turnListKey = (conversation: string) => ['turns', conversation] as const

@@ -62,6 +62,7 @@ export function applyTo(client: QueryClient): (events: readonly ConsoleEvent[]) 
       case 'answered':
         change<Approval>(approvalList.queryKey, all => all.filter(({ id }) => id !== event.data.id))
         client.setQueryData<ApprovalDetail>(['approvals', event.data.id], shown => shown && { ...shown, answered: event.data })
+        mark('grants')
         return
       case 'spent':
         change<Budget>(budgetList.queryKey, all => all.map(each => (each.name === event.data.name ? event.data : each)))

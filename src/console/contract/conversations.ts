@@ -98,7 +98,7 @@ export interface TurnRow {
   readonly ended?: number
   /** What the user said; `null` where an event began the turn. Cut after 4,000 characters. */
   readonly text?: string | null
-  /** The text of the event that began it, cut. */
+  /** The text of the event that began it, cut. Events of the stream leave it out. */
   readonly preview?: string
   /** The answer. Cut after 4,000 characters. */
   readonly answer?: string

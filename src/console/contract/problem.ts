@@ -28,7 +28,7 @@ export type ConsoleProblemCode =
   | 'TURN_ENDED'
   /** 409: the event is not dead, so there is nothing to replay. */
   | 'NOT_DEAD'
-  /** 409: the host refused it; `details.code` and `details.rule` say why. */
+  /** 409: the host refused it; `details.code` says why. */
   | 'REFUSED'
   /** 400: a query parameter or a member of the body is wrong; `details.member` names it. */
   | 'INVALID_INPUT'

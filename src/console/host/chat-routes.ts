@@ -1,7 +1,9 @@
 /** The routes of conversations: turns, messages, cancelling, undoing. */
+import { Problem } from '../../core/problem.ts'
 import type { HostConversation } from '../../host/loop/conversation.ts'
 import type { Turn } from '../../host/loop/turn.ts'
 import type { Attachment, OfferedPrompt as HostPrompt } from '../../host/loop/user-input.ts'
+import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Conversation, OfferedPrompt } from '../contract/conversations.ts'
 import { ConsoleFailure } from '../failure.ts'
@@ -29,7 +31,10 @@ export function chatRoutes(agent: AgentSource): HostTable {
       ...nothing,
       role: 'viewer',
       query: paged,
-      answer: async ({ query }) => slice(await conversationsOf(agent), pageOf(query)),
+      answer: async ({ query }) => {
+        const { items, ...rest } = slice(await newestOf(agent), pageOf(query))
+        return { items: items.map(each => ({ ...each, busy: host.conversation(each.id).busy })), ...rest }
+      },
     },
     'GET /conversations/:conversation/turns': {
       ...nothing,
@@ -54,7 +59,7 @@ export function chatRoutes(agent: AgentSource): HostTable {
       writes: true,
       answer: async ({ names, body, whole }) => {
         const talk = conversation(agent, names)
-        const turn = await talk.send(String(body['text']), { attach: attachmentsIn(body['attach']) })
+        const turn = await accepted(talk.send(String(body['text']), { attach: attachmentsIn(body['attach']) }))
         turns.begin(turn)
         return row(turn, whole)
       },
@@ -137,10 +142,10 @@ export function chatRoutes(agent: AgentSource): HostTable {
 }
 
 /** The newest first. */
-async function conversationsOf({ host }: AgentSource): Promise<readonly Conversation[]> {
+async function newestOf({ host }: AgentSource): Promise<readonly Omit<Conversation, 'busy'>[]> {
   const all = await host.conversations()
   return all
-    .map(({ id, began, turns, last = began }) => ({ id, began, last, turns, busy: host.conversation(id).busy }))
+    .map(({ id, began, turns, last = began }) => ({ id, began, last, turns }))
     .sort((one, other) => other.last - one.last || (one.id < other.id ? -1 : 1))
 }
 
@@ -154,6 +159,17 @@ async function turnIn(agent: AgentSource, names: Readonly<Record<string, string>
   const found = (await conversation(agent, names).turns({ undone: true })).find(turn => turn.seq === seq)
   if (found === undefined) throw missing('turn', 'Reload the conversation.')
   return found
+}
+
+/** What the host refuses is told with its reason: a prompt that does not exist, too many turns that wait. */
+async function accepted(sending: Promise<Turn>): Promise<Turn> {
+  try {
+    return await sending
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    const { code, message, suggestion = 'Send something else.' } = error
+    throw new ConsoleFailure('REFUSED', clip(message, 500), clip(suggestion, 500), { code }, { cause: error })
+  }
 }
 
 /** The text of the event that began a turn. */

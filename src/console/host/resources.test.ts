@@ -202,6 +202,35 @@ it('a turn is told as it is made: accepted, its parts and spans, its end; withou
   await Promise.all([mine.stop(), eves.stop()])
 })
 
+it('events, checkpoints and heads are told, and what the host refuses has its reason', async () => {
+  const { server, news } = shopServer()
+  const model = scripted(['Noted.', add('a'), 'One.'])
+  const servers = { shop: { target: target(server), live }, notes: { target: target(notesServer()), live } }
+  const { page, host, console: running } = await hostWorld({ model, policy: allow, servers })
+  await host.open()
+  const me = await page()
+  const stream = await fetch(`${running.url}api/1/events?topics=inbox,checkpoint,head,audit`, { headers: { cookie: me.cookie } })
+  let text = ''
+  const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader()
+  const reading = (async () => {
+    for (let next = await reader?.read(); next !== undefined && !next.done; next = await reader?.read()) text += next.value
+  })()
+  reading.catch(() => undefined)
+  await expect.poll(() => text).toContain('event: hello')
+  await news.push({ content: 'Tea is out', eventId: 'first' })
+  await expect.poll(() => text).toMatch(/event: inbox\ndata: .*"eventId":"first".*"state":"done"/)
+  await told(me, 'Note it')
+  await expect.poll(() => text).toMatch(/event: checkpoint\ndata: .*"featureSet":"notes.edit".*"current":true/)
+  expect(text).toMatch(/event: head\ndata: .*"featureSet":"notes.edit"/)
+  expect(text).toMatch(/event: audit\ndata: .*"event":"tool".*"target":"add_note"/)
+  await reader?.cancel()
+  expect(await me.post('/conversations/main/turns', { text: '/nothing here' })).toMatchObject({
+    status: 409,
+    body: { code: 'REFUSED', details: { code: expect.any(String) } },
+  })
+  expect(await me.post('/conversations/main/turns', { text: 'x', attach: [{ server: 1 }] })).toMatchObject({ status: 400 })
+})
+
 /** Every route of a host, as a request that fits its form. */
 const bodies: Readonly<Record<string, unknown>> = {
   'POST /conversations/:conversation/turns': { text: 'Hello' },

@@ -130,7 +130,7 @@ function outcomeOf(outcome: CallOutcome, whole: boolean, longest: number): Parti
     ...(rule !== undefined && { rule }),
     ...(units !== undefined && { units }),
     ...(asked !== undefined && { asked }),
-    ...(declined !== undefined && { declined }),
+    ...(whole && declined !== undefined && { declined }),
     ...(compensation !== undefined && { compensation: compensation.tool }),
     ...(rolledBack === true && { rolledBack }),
     ...(state !== undefined && { state }),

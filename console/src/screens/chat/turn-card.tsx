@@ -61,6 +61,7 @@ export function TurnCard({ turn, current, undo }: TurnCardProps): ReactNode {
         <Link to="/explain/$id" params={{ id: inferenceId }} className={link}>
           Why
         </Link>
+        {status === 'interrupted' && turn.from.kind === 'user' && <Resume conversation={conversation} />}
         {undo && status !== 'undone' && (
           <button type="button" className={link} onClick={undo}>
             Undo…
@@ -128,6 +129,28 @@ function Answer({ turn }: { readonly turn: TurnRow }): ReactNode {
         </div>
       ))}
       {text !== undefined && text !== '' && <Markdown>{text}</Markdown>}
+    </>
+  )
+}
+
+/** Continues what a stop of the host interrupted. */
+function Resume({ conversation }: { readonly conversation: string }): ReactNode {
+  const operator = useRole('operator')
+  const resume = useMutation({
+    mutationFn: () => request('POST /conversations/:conversation/resume', { path: { conversation } }),
+  })
+  if (!operator) return null
+  return (
+    <>
+      <button
+        type="button"
+        className="inline-flex min-h-6 items-center font-semibold text-accent-strong underline"
+        disabled={resume.isPending}
+        onClick={() => resume.mutate()}
+      >
+        Resume
+      </button>
+      {resume.error && <ProblemCard error={resume.error} />}
     </>
   )
 }
