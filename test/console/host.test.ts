@@ -86,7 +86,7 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
     await tabTo('Approve')
     await keys('Enter')
     await world.sees('Answers that still count')
-    await tabTo('Ask again about mail of tickets')
+    await tabTo('Ask again about tickets: one call')
     await keys('Enter')
     const listed = `document.querySelector('[aria-label="Answers that still count"]')`
     await expect.poll(() => world.tab.evaluate(listed)).toBeNull()

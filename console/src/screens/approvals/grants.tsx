@@ -33,7 +33,7 @@ export function Grants(): ReactNode {
             <div className="min-w-0 flex-1">
               <Badge tone={grant.effect === 'allow' ? 'good' : 'danger'}>{grant.effect === 'allow' ? 'yes' : 'no'}</Badge>{' '}
               <span className="break-words">
-                <Text most={200}>{[grant.server, grant.tool ?? grant.featureSet ?? grant.kind].join('/')}</Text>
+                <Text most={200}>{subjectOf(grant)}</Text>
               </span>
               <div className="text-[0.86rem] text-muted">
                 {reach(grant)}, until {timeText(grant.expires)}
@@ -42,7 +42,7 @@ export function Grants(): ReactNode {
             {approver && (
               <Button
                 look="quiet"
-                aria-label={`Ask again about ${grant.tool ?? grant.featureSet ?? grant.kind} of ${grant.server}`}
+                aria-label={`Ask again about ${subjectOf(grant)}`}
                 disabled={disconnected || withdraw.isPending}
                 onClick={() => withdraw.mutate(grant)}
               >
@@ -55,6 +55,12 @@ export function Grants(): ReactNode {
       {withdraw.error && <ProblemCard error={withdraw.error} />}
     </section>
   )
+}
+
+/** An answer to one exact request knows only its digest. */
+function subjectOf({ server, tool, featureSet, kind }: Grant): string {
+  const name = tool ?? featureSet
+  return name === undefined ? `${server}: one ${kind === 'tool' ? 'call' : kind}` : `${server}/${name}`
 }
 
 function reach({ covers, digest }: Grant): string {
