@@ -8,6 +8,7 @@ import { digest } from '../core/digest.ts'
 import { answersBeside, type HostAnswers, type LocalAnswers } from './beside.ts'
 import type { Answered, Approval, ApprovalAnswer, ApprovalDetail } from './contract/approvals.ts'
 import { ConsoleFailure } from './failure.ts'
+import { formFault } from './form.ts'
 
 /** Who answers. */
 export interface Answerer {
@@ -22,7 +23,7 @@ export type ApprovalRequest = Pick<Approval, 'kind' | 'server' | 'text' | 'rule'
   Partial<
     Pick<Approval, 'tool' | 'payload' | 'before' | 'after' | 'changes' | 'risk' | 'client' | 'subject' | 'until' | 'lasts'>
   > &
-  Partial<Pick<Approval, 'wider' | 'flaw' | 'scopes' | 'conversation' | 'inferenceId'>>
+  Partial<Pick<Approval, 'untilChanged' | 'wider' | 'flaw' | 'scopes' | 'conversation' | 'inferenceId'>>
 
 /** Approvals that are kept elsewhere, such as those of a gateway on its store. */
 export interface ApprovalSource {
@@ -286,10 +287,9 @@ function check(approval: Approval, answer: ApprovalAnswer, { by, fourEyes }: Ans
     throw new ConsoleFailure('INVALID_INPUT', 'The answer cannot reach that far.', 'Give one of wider, or leave covers out.', {
       member: 'covers',
     })
-  if (approval.kind === 'form' && answer.content === undefined)
-    throw new ConsoleFailure('INVALID_INPUT', 'The form is not filled.', 'Give content that fits the schema.', {
-      member: 'content',
-    })
+  const wrong = approval.kind === 'form' ? formFault(approval.payload, answer.content) : undefined
+  if (wrong !== undefined)
+    throw new ConsoleFailure('INVALID_INPUT', wrong, 'Give content that fits the schema.', { member: 'content' })
   if (fourEyes !== true || approval.kind !== 'call') return
   if (approval.subject === undefined || approval.subject === by || approval.client === by)
     throw new ConsoleFailure(

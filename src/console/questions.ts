@@ -31,7 +31,8 @@ export function approvalRequestOf(question: ApprovalQuestion): ApprovalRequest {
     ...(wider.length > 0 && { wider }),
     ...(conversation !== undefined && { conversation }),
     ...(inferenceId !== undefined && { inferenceId }),
-    lasts: lastsOf(question, lastsMs),
+    ...(isUntilChanged(question) && { untilChanged: true as const }),
+    lasts: lastsMs === 0 || isUntilChanged(question) ? ['once'] : ['once', spanOf(lastsMs)],
   }
 }
 
@@ -45,8 +46,8 @@ function payloadOf({ asked }: ApprovalQuestion): { readonly payload?: unknown; r
 }
 
 /** A yes to a definition or a feature set counts until that changes; of others it can be chosen. */
-function lastsOf({ about }: ApprovalQuestion, lastsMs: number): readonly string[] {
-  return lastsMs === 0 || about === 'set' || about === 'definition' ? ['once'] : ['once', spanOf(lastsMs)]
+function isUntilChanged({ about }: ApprovalQuestion): boolean {
+  return about === 'set' || about === 'definition'
 }
 
 /** Whole hours, minutes or seconds. */
@@ -63,9 +64,9 @@ const units: readonly (readonly [unit: string, length: number])[] = [
 ]
 
 /** The answer to a question of the policy. */
-export function policyAnswerOf({ about }: ApprovalQuestion, given: GivenAnswer): PolicyAnswer {
+export function policyAnswerOf(question: ApprovalQuestion, given: GivenAnswer): PolicyAnswer {
   const { yes, reason, covers, by } = given
-  const isOnce = (given.for ?? 'once') === 'once' && covers === undefined && about !== 'set' && about !== 'definition'
+  const isOnce = (given.for ?? 'once') === 'once' && covers === undefined && !isUntilChanged(question)
   return {
     ...{ yes, by },
     ...(yes && isOnce && { for: 0 }),

@@ -69,6 +69,8 @@ export interface Approval {
   readonly refuseOnly?: string
   /** What `for` may be in a yes. `once` is always among them. */
   readonly lasts: readonly string[]
+  /** A yes counts until what is shown changes, whatever `for` says: a feature set or a tool definition of a host. */
+  readonly untilChanged?: true
   /** Wider answers that a host offers: name one as `covers` of a yes. Show its sentence before somebody chooses it. */
   readonly wider?: readonly WiderApproval[]
   /** What is unusual about it: the spelling of a path, or more rights than before. */

@@ -180,6 +180,17 @@ it('a yes for an hour is a grant, which an approver takes back', async () => {
   expect((await me.waiting()).tool).toBe('mail')
 })
 
+it('a feature set is enabled by a yes of the page, and stays so', async () => {
+  const { server } = shopServer()
+  const { page, host } = await hostWorld({ model: scripted([]), servers: { shop: { target: target(server) } } })
+  const me = await page()
+  const { id, digest, kind, untilChanged, payload } = await me.waiting()
+  expect([kind, untilChanged, payload]).toMatchObject(['set', true, { kind: 'set', featureSet: 'shop.news' }])
+  expect((await me.post(`/approvals/${id}`, { yes: true, digest, for: 'once' })).status).toBe(200)
+  await expect.poll(() => host.server('shop')?.live?.featureSets.get('shop.news')?.enabled).toBe(true)
+  await expect.poll(async () => (await me.get('/grants')).body['items']).toMatchObject([{ kind: 'set', effect: 'allow' }])
+})
+
 it('a form of a server is filled in the page', async () => {
   const { server } = shopServer()
   const { page } = await hostWorld({
@@ -192,6 +203,9 @@ it('a form of a server is filled in the page', async () => {
   const { id, digest, kind, payload } = await me.waiting()
   expect([kind, payload]).toMatchObject(['form', { message: 'How many?', schema: { type: 'object' } }])
   expect((await me.post(`/approvals/${id}`, { yes: true, digest })).body).toMatchObject({ details: { member: 'content' } })
+  expect((await me.post(`/approvals/${id}`, { yes: true, digest, content: { count: 'many' } })).body).toMatchObject({
+    message: expect.stringContaining('count'),
+  })
   expect((await me.post(`/approvals/${id}`, { yes: true, digest, content: { count: 3 } })).status).toBe(200)
   await expect.poll(async () => (await me.get('/conversations/main/turns/0')).body['status']).toBe('done')
   expect((await me.get('/conversations/main/turns/0')).body).toMatchObject({
