@@ -42,6 +42,17 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
     await keys('Escape')
   }
 
+  /** Goes from a turn that waits to its question, which shows this text, and says yes. */
+  const approve = async (shown: string, yes: 'o' | 'y') => {
+    await world.sees('Waits for an approval')
+    await keys('g', 'a')
+    await world.sees(shown)
+    await pastTheInertMoment()
+    await keys(yes)
+    await tabTo('Approve')
+    await keys('Enter')
+  }
+
   it('a message is answered while it streams, and the waterfall names each step', async () => {
     const model = heldModel()
     world = await openHostWorld(browser, { model })
@@ -55,19 +66,17 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
     await world.sees(/Steps of turn \d/i)
     await world.sees(/20 tokens/)
     await world.sees('System prompt of the host')
+    await tabTo('as table')
+    await keys('Enter')
+    await world.sees('Begins')
+    await world.sees('model offline-assistant')
     expectQuiet(world)
   })
 
   it('an approval in the page lets the tool run, and the step says who allowed it', async () => {
     world = await openHostWorld(browser)
     await say('call mail to=kim')
-    await world.sees('Waits for an approval')
-    await keys('g', 'a')
-    await world.sees('"to": "kim"')
-    await pastTheInertMoment()
-    await keys('o')
-    await tabTo('Approve')
-    await keys('Enter')
+    await approve('"to": "kim"', 'o')
     await world.sees(/Approved by ann/)
     await keys('g', 'h')
     await world.sees('Sent to kim')
@@ -78,13 +87,7 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
   it('a yes for an hour is listed as an answer that still counts, and is withdrawn there', async () => {
     world = await openHostWorld(browser)
     await say('call mail to=kim')
-    await world.sees('Waits for an approval')
-    await keys('g', 'a')
-    await world.sees('"to": "kim"')
-    await pastTheInertMoment()
-    await keys('y')
-    await tabTo('Approve')
-    await keys('Enter')
+    await approve('"to": "kim"', 'y')
     await world.sees('Answers that still count')
     await tabTo('Ask again about tickets: one call')
     await keys('Enter')

@@ -47,10 +47,15 @@ function withTurn(known: Pages, turn: TurnRow): Pages {
   }
   const holds = known.pages.some(({ items }) => items.some(({ seq }) => seq === turn.seq))
   const pages = known.pages.map((page, index) => {
-    if (holds) return { ...page, items: page.items.map(each => (each.seq === turn.seq ? turn : each)) }
+    if (holds) return { ...page, items: page.items.map(each => (each.seq === turn.seq ? { ...previewOf(each), ...turn } : each)) }
     return index > 0 ? page : { ...page, items: [turn, ...page.items].sort((a, b) => b.seq - a.seq) }
   })
   return { ...known, pages }
+}
+
+/** Events carry no preview. */
+function previewOf({ preview }: TurnRow): Pick<TurnRow, 'preview'> {
+  return preview === undefined ? {} : { preview }
 }
 
 function withSpan(turn: TurnDetail, span: HostEvents['span']): TurnDetail {

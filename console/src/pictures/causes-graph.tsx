@@ -2,7 +2,7 @@
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'
 import { Text } from '../parts/text.tsx'
 import { type CauseEdge, type Place, placeCauses } from './causes-layout.ts'
-import { Picture } from './picture.tsx'
+import { Picture, PictureTable } from './picture.tsx'
 
 export interface CauseNode {
   readonly id: string
@@ -182,41 +182,21 @@ type NodeTableProps = Pick<CausesGraphProps, 'nodes' | 'lines' | 'select'>
 
 function NodeTable({ nodes, lines, select }: NodeTableProps): ReactNode {
   const labels = new Map(nodes.map(({ id, label }) => [id, label]))
-  const cells = 'py-1 pr-3 text-left align-top'
+  const causesOf = (id: string) => lines.filter(({ to }) => to === id).map(({ from }) => labels.get(from) ?? '')
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable for the arrow keys
-    <section aria-label="Causes" tabIndex={0} className="max-h-[28rem] overflow-auto">
-      <table className="w-full">
-        <thead className="text-muted">
-          <tr>
-            {['What', 'Outcome', 'Came of, or inside of'].map(title => (
-              <th key={title} scope="col" className={`${cells} font-normal`}>
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {nodes.map(({ id, kind, label, outcome }) => (
-            <tr key={id} className="border-t border-line">
-              <th scope="row" className={`${cells} font-normal`}>
-                <button type="button" className="text-left underline" onClick={() => select(id)}>
-                  {kind} <Text most={120}>{label}</Text>
-                </button>
-              </th>
-              <td className={cells}>{outcome}</td>
-              <td className={cells}>
-                <Text most={300}>
-                  {lines
-                    .filter(({ to }) => to === id)
-                    .map(({ from }) => labels.get(from) ?? '')
-                    .join(', ')}
-                </Text>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <PictureTable
+      label="Causes"
+      columns={['What', 'Outcome', 'Came of, or inside of']}
+      rows={nodes.map(({ id, kind, label, outcome }) => [
+        id,
+        <button key="name" type="button" className="text-left underline" onClick={() => select(id)}>
+          {kind} <Text most={120}>{label}</Text>
+        </button>,
+        outcome,
+        <Text key="causes" most={300}>
+          {causesOf(id).join(', ')}
+        </Text>,
+      ])}
+    />
   )
 }

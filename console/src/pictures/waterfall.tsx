@@ -3,7 +3,7 @@ import { type CSSProperties, type ReactNode, useMemo } from 'react'
 import { Rows } from '../parts/rows.tsx'
 import { Text } from '../parts/text.tsx'
 import { durationText } from '../parts/time.tsx'
-import { Picture } from './picture.tsx'
+import { Picture, PictureTable } from './picture.tsx'
 import { criticalPath, type Scale, scaleOf, ticksOf, tickText } from './waterfall-scale.ts'
 
 /** A row. */
@@ -240,39 +240,24 @@ function percent(share: number): string {
 
 function StepTable({ steps, path }: { readonly steps: readonly WaterfallStep[]; readonly path: ReadonlySet<string> }): ReactNode {
   const start = Math.min(...steps.map(({ from }) => from))
-  const cells = 'py-1 pr-3 text-left align-top'
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable for the arrow keys
-    <section aria-label="Steps" tabIndex={0} className="max-h-[30rem] overflow-auto">
-      <table className="w-full tabular-nums">
-        <thead className="text-muted">
-          <tr>
-            {['Step', 'Begins', 'Takes', 'Outcome'].map(title => (
-              <th key={title} scope="col" className={`${cells} font-normal`}>
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {steps.map(({ id, kind, name, from, to, note }) => (
-            <tr key={id} className="border-t border-line">
-              <th scope="row" className={`${cells} font-normal`}>
-                {kind} <Text most={120}>{name}</Text>
-              </th>
-              <td className={cells}>{durationText(from - start)}</td>
-              <td className={cells}>
-                {to === undefined ? 'runs' : durationText(to - from)}
-                {path.has(id) && ' *'}
-              </td>
-              <td className={cells}>
-                <Text most={200}>{note}</Text>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+    <>
+      <PictureTable
+        label="Steps"
+        columns={['Step', 'Begins', 'Takes', 'Outcome']}
+        rows={steps.map(({ id, kind, name, from, to, note }) => [
+          id,
+          <span key="name">
+            {kind} <Text most={120}>{name}</Text>
+          </span>,
+          durationText(from - start),
+          `${to === undefined ? 'runs' : durationText(to - from)}${path.has(id) ? ' *' : ''}`,
+          <Text key="note" most={200}>
+            {note}
+          </Text>,
+        ])}
+      />
       <p className="pt-1 text-muted">* the end waited for it</p>
-    </section>
+    </>
   )
 }

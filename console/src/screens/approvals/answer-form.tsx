@@ -25,7 +25,7 @@ type Choice = 'no' | 'once' | 'longer'
 type Reach = NonNullable<Approval['wider']>[number]['covers'] | 'shown'
 
 export function AnswerForm({ approval }: { readonly approval: Approval }): ReactNode {
-  const { id, digest, refuseOnly, lasts, wider = [] } = approval
+  const { id, digest, refuseOnly, lasts, untilChanged, wider = [] } = approval
   const group = useId()
   const client = useQueryClient()
   const disconnected = useDisconnected()
@@ -84,7 +84,13 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
         <legend className="label mb-1">Answer</legend>
         <Radio name={group} label="No" keyName="n" checked={choice === 'no'} choose={() => setChoice('no')} />
         {refuseOnly === undefined && (
-          <Radio name={group} label="Only this once" keyName="o" checked={choice === 'once'} choose={() => setChoice('once')} />
+          <Radio
+            name={group}
+            label={untilChanged ? 'Yes, until it changes' : 'Only this once'}
+            keyName="o"
+            checked={choice === 'once'}
+            choose={() => setChoice('once')}
+          />
         )}
         {refuseOnly === undefined && longer.length > 0 && (
           <span className="flex items-center gap-2">
