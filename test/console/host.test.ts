@@ -69,7 +69,7 @@ describe.skipIf(found === undefined)(`the console of a host in a browser${note}`
     await tabTo('as table')
     await keys('Enter')
     await world.sees('Begins')
-    await world.sees('model offline-assistant')
+    await world.sees('model held')
     expectQuiet(world)
   })
 
