@@ -74,14 +74,14 @@ const USAGE = `npm run bench -- [--quick] [--json FILE] [--only WORD,WORD] [--ag
                differences of 5 % can be seen on a busy machine; sections server, cold, clients, sessions, idempotency,
                events, streaming, tasks and gateway
   --only       restricts by any of: section (server, cold, sessions, clients, idempotency,
-               manifest, plain, state, rollback, events, references, streaming, tasks, gateway), carrier (stdio, http),
+               manifest, plain, state, rollback, events, references, streaming, tasks, gateway, console), carrier (stdio, http),
                revision (2025-11-25, 2026-07-28), work (echo, form20, echo100k, list200),
                contender (sdk-v1, sdk-v2, mcp-lite, vivarium, vivarium-json)`
 
 const WORDS = [
   [
     ...['server', 'cold', 'sessions', 'clients', 'idempotency', 'manifest', 'plain', 'state', 'rollback', 'events'],
-    ...['references', 'streaming', 'tasks', 'gateway'],
+    ...['references', 'streaming', 'tasks', 'gateway', 'console'],
   ],
   ['stdio', 'http'],
   ['2025-11-25', '2026-07-28'],

@@ -1,5 +1,5 @@
 /** Prints what was measured as tables a person can read. */
-import { gatewayTable } from './report-gateway.ts'
+import { consoleTable, gatewayTable } from './report-gateway.ts'
 import {
   checkpointTable,
   eventTable,
@@ -17,6 +17,7 @@ import {
   type CheckpointRow,
   type ClientRow,
   type ColdRow,
+  type ConsoleRow,
   type EventRow,
   figures,
   type GatewayRow,
@@ -67,6 +68,7 @@ export function report(results: Results): string {
   add('A result of 20 chunks, 5 ms apart, at the client, ms', streamTable(results.streaming))
   add('A short task over HTTP, from the call to its result, 8 at a time', taskTable(results.tasks))
   add('A gateway before other servers, HTTP on both sides, 32 in flight, rules and audit on', gatewayTable(results.gateway))
+  add('The web console of a gateway, in a real browser on loopback', consoleTable(results.console))
   const failed = failures(results)
   if (failed.length > 0) parts.push(`Failed\n${failed.map(line => `  ${line}`).join('\n')}`)
   return parts.join('\n\n')
@@ -90,6 +92,7 @@ export function failures(results: Results): string[] {
     streaming: results.streaming,
     tasks: results.tasks,
     gateway: results.gateway,
+    console: results.console,
   }
   return Object.entries(groups).flatMap(([section, rows]) =>
     rows.flatMap(row =>
@@ -102,7 +105,7 @@ export function failures(results: Results): string[] {
 
 type ReliabilityRow =
   | (KeyRow | ManifestRow | PlainRow | StateRow | RollbackRow)
-  | (CheckpointRow | EventRow | ReferenceRow | StreamRow | TaskRow | GatewayRow)
+  | (CheckpointRow | EventRow | ReferenceRow | StreamRow | TaskRow | GatewayRow | ConsoleRow)
 type AnyRow = ServerRow | ColdRow | SessionRow | ClientRow | ReliabilityRow
 
 function label(row: AnyRow): string {

@@ -149,6 +149,15 @@ export interface GatewayRow {
   cells: Record<string, Cell<{ micros: number; direct: number; ratio: number } | { rssMb: number } | GatewayKillFigures>>
 }
 
+/** The web console of a gateway, one figure a row. */
+export interface ConsoleRow {
+  what: string
+  unit: string
+  /** The most that is wanted. */
+  most: number
+  cells: Record<'console', Cell<{ value: number }>>
+}
+
 export interface Results {
   node: string
   when: string
@@ -169,6 +178,7 @@ export interface Results {
   streaming: StreamRow[]
   tasks: TaskRow[]
   gateway: GatewayRow[]
+  console: ConsoleRow[]
 }
 
 export const failure = (error: unknown): { failed: string } => ({

@@ -13,6 +13,7 @@ import type { Results } from './results.ts'
 import { measureCheckpoints } from './sections/checkpoints.ts'
 import { measureClients } from './sections/clients.ts'
 import { measureColdStart } from './sections/cold.ts'
+import { measureConsole } from './sections/console.ts'
 import { measureEvents } from './sections/events.ts'
 import { measureGateway } from './sections/gateway.ts'
 import { measureIdempotency } from './sections/idempotency.ts'
@@ -60,6 +61,7 @@ const results: Results = {
   streaming: [],
   tasks: [],
   gateway: [],
+  console: [],
 }
 if (!built()) results.notes.push('vivarium: not built, skipped')
 if (options.quick) results.notes.push('--quick: short rounds, good for a smoke test, too short for claims')
@@ -107,6 +109,9 @@ const sections: Record<string, () => Promise<void>> = {
   },
   gateway: async () => {
     if (built()) await measureGateway(options, progress(results.gateway, 'gateway row'))
+  },
+  console: async () => {
+    if (built()) await measureConsole(options, progress(results.console, 'console row'))
   },
 }
 for (const [name, measure] of Object.entries(sections)) {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { listFiles, root } from './lib/files.ts'
-import { ALLOWED, METAPHORS } from './lib/name-words.ts'
+import { ALLOWED, METAPHORS, NOUNS, PARTICIPLES } from './lib/name-words.ts'
 import { runCheck } from './lib/report.ts'
 import { lineAt, maskLiterals } from './lib/source.ts'
 
@@ -25,6 +25,22 @@ function listed(word: string): string | undefined {
   return forms.find(form => METAPHORS.has(form))
 }
 
+/** The declaration of a type whose name is one word, and what it extends. */
+const ONE_WORD_TYPE = /\b(?:interface|type|class|enum)\s+([A-Z][a-z]+)(?:<[^>\n]*>)?\s*(?:[={]|(?:extends|implements)\s+(\w+))/g
+
+/** Types that are named by a bare participle. Errors may be: they are what happened. The page of the console has its own names. */
+export function findParticiples(path: string, source: string): string[] {
+  if (path.startsWith('src/console/')) return []
+  return [...maskLiterals(source).matchAll(ONE_WORD_TYPE)].flatMap(({ 1: name = '', 2: base = '', index }) => {
+    const word = name.toLowerCase()
+    const isParticiple = PARTICIPLES.has(word) || (/ed$/.test(word) && !NOUNS.has(word))
+    if (!isParticiple || base.endsWith('Error') || ALLOWED.get(path)?.includes(name) === true) return []
+    return [
+      `${path}:${lineAt(source, index)}: the type "${name}" is a bare participle; name the thing with a noun, such as ${name}Entry`,
+    ]
+  })
+}
+
 /** Identifiers and file names with a listed word, each name once for each file. */
 export function findNameProblems(path: string, source: string): string[] {
   const seen = new Set<string>()
@@ -44,5 +60,10 @@ export function findNameProblems(path: string, source: string): string[] {
 
 if (import.meta.main) {
   const paths = listFiles(['src'], /\.ts$/).filter(path => !path.endsWith('.test.ts'))
-  runCheck('names', () => paths.flatMap(path => findNameProblems(path, readFileSync(join(root, path), 'utf8'))))
+  runCheck('names', () =>
+    paths.flatMap(path => {
+      const source = readFileSync(join(root, path), 'utf8')
+      return [...findNameProblems(path, source), ...findParticiples(path, source)]
+    }),
+  )
 }

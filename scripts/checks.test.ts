@@ -5,7 +5,7 @@ import { diffLists, writeList } from './check-api.ts'
 import { findBrokenLinks, findDecisionProblems } from './check-docs.ts'
 import { writeFull, writeIndex } from './check-llms.ts'
 import { missingEntries } from './check-lock.ts'
-import { findNameProblems } from './check-names.ts'
+import { findNameProblems, findParticiples } from './check-names.ts'
 import { findSizeProblems } from './check-size.ts'
 import { listFiles, root } from './lib/files.ts'
 import { findOrphans, findPageProblems } from './lib/pages.ts'
@@ -130,6 +130,21 @@ describe('check-names', () => {
   it('finds them in file names, and lets deprecated aliases be in their file', () => {
     expect(findNameProblems('src/core/front-door.ts', '')).toHaveLength(1)
     expect(found('src/server/api.ts', 'interface A { door: B; seat: C }')).toEqual(['seat'])
+  })
+
+  it('finds types that are named by a bare participle, and lets errors, longer names and public names be', () => {
+    const source = `interface Told<T> extends Frame {}
+type Planned = string
+class Held {}
+class Guarded extends AuthorizationError {}
+interface PlannedCall {}
+type Feed = 1
+import { type Sent, type Seen } from './a.ts'
+// type Marked = 1
+`
+    const names = findParticiples('src/a/b.ts', source).map(problem => /"(\w+)"/.exec(problem)?.[1])
+    expect(names).toEqual(['Told', 'Planned', 'Held'])
+    expect(findParticiples('src/host/state/book.ts', 'export interface Sent {}')).toEqual([])
   })
 })
 

@@ -118,7 +118,8 @@ export async function openKeyedCalls(url: string | undefined) {
   server.tool('create', { input: { type: 'object' } }, () => 'created')
   const waiting = new Map<number, () => void>()
   let hear: (text: string) => void = () => {}
-  server.acceptor.accept({
+  // By its older name, which the other build of `--against` has too.
+  server.door.accept({
     carrier: 'memory',
     start: sink => {
       hear = text => sink.frame(text)

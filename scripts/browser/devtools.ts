@@ -43,6 +43,8 @@ export interface Tab {
   /** Presses one key, such as `Tab`, `Enter` or `/`, with the modifiers `shift+` and `ctrl+` before it. */
   press(key: string): Promise<void>
   type(text: string): Promise<void>
+  /** Bytes that the page holds, after its garbage was collected. */
+  heapBytes(): Promise<number>
   /** What the view shows, or the box of the page. */
   screenshot(format: 'png' | 'webp', clip?: { x: number; y: number; width: number; height: number }): Promise<Buffer>
   close(): Promise<void>
@@ -167,6 +169,11 @@ async function openTab(wire: Wire, view: View = { width: 1280, height: 900 }): P
       await Promise.all(['keyDown', 'keyUp'].map(type => call('Input.dispatchKeyEvent', { type, ...words })))
     },
     type: async text => void (await call('Input.insertText', { text })),
+    async heapBytes() {
+      await call('HeapProfiler.collectGarbage')
+      const { usedSize } = await call('Runtime.getHeapUsage')
+      return Number(usedSize)
+    },
     async screenshot(format, clip) {
       const quality = format === 'webp' && { quality: 72 }
       const box = clip && { clip: { ...clip, scale: 1 }, captureBeyondViewport: true }

@@ -3,13 +3,12 @@ import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { folderIn } from '../auth/client/user-storage.ts'
-import { meantText, quoted } from '../core/suggestion.ts'
-import { type HostConfig, type ParsedConfig, type Placed, parseConfig } from '../host/config/read.ts'
+import { meantText, quoted, shellWord } from '../core/suggestion.ts'
+import { type HostConfig, type ParsedConfig, type PlacedValue, parseConfig } from '../host/config/read.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { given } from '../jsonrpc/message.ts'
 import { CliError, readFault, textAt } from './io.ts'
-import type { Resolved } from './target.ts'
-import { shellWord } from './terminal/text.ts'
+import type { ResolvedTarget } from './target.ts'
 import { type FileToUse, fileToUse } from './trust/config-file.ts'
 
 /** One file of one program. */
@@ -20,7 +19,7 @@ interface Source {
   /** It lies in the folder one works in, and whoever made that folder wrote it. */
   readonly inFolder?: true
   /** The part of the file that holds servers, as `mcpServers`. Default: the file as it is. */
-  readonly part?: (root: Placed) => Placed | undefined
+  readonly part?: (root: PlacedValue) => PlacedValue | undefined
 }
 
 /** What decides where config files lie; given by tests. */
@@ -114,12 +113,12 @@ function partOf(parsed: ParsedConfig, { part }: Source): ParsedConfig | undefine
 }
 
 /** Whether an object has a list of servers. */
-function namesServers({ members }: Placed): boolean {
+function namesServers({ members }: PlacedValue): boolean {
   return members?.has('mcpServers') === true || members?.has('servers') === true
 }
 
 /** goose has `extensions`, with words of its own; those that run inside it are no servers. */
-function gooseServers(root: Placed): Placed | undefined {
+function gooseServers(root: PlacedValue): PlacedValue | undefined {
   const found = root.members?.get('extensions')
   if (found?.members === undefined) return undefined
   const servers = [...found.members].filter(([, { members }]) => ['cmd', 'uri'].some(name => members?.has(name)))
@@ -142,8 +141,8 @@ const gooseWords: ReadonlyMap<string, string> = new Map([
 ])
 
 /** An entry of goose in the words of the others. */
-function gooseEntry(entry: Placed): Placed {
-  const members = [...(entry.members ?? [])].flatMap(([name, value]): [string, Placed][] => {
+function gooseEntry(entry: PlacedValue): PlacedValue {
+  const members = [...(entry.members ?? [])].flatMap(([name, value]): [string, PlacedValue][] => {
     if (name === 'enabled') return [['disabled', { line: value.line, value: value.value === false }]]
     // In seconds there.
     if (name === 'timeout') return typeof value.value === 'number' ? [[name, { ...value, value: value.value * 1000 }]] : []
@@ -153,7 +152,7 @@ function gooseEntry(entry: Placed): Placed {
 }
 
 /** An object with its line, made from members that have theirs. */
-function objectOf(line: number, entries: readonly (readonly [string, Placed])[]): Placed {
+function objectOf(line: number, entries: readonly (readonly [string, PlacedValue])[]): PlacedValue {
   return { line, members: new Map(entries), value: Object.fromEntries(entries.map(([name, { value }]) => [name, value])) }
 }
 
@@ -170,7 +169,7 @@ export async function findNamed(
   places: ConfigPlaces,
   file: string | undefined,
   use: (file: FileToUse) => Promise<HostConfig>,
-): Promise<Resolved | undefined> {
+): Promise<ResolvedTarget | undefined> {
   const [, source, own] = /^([a-z-]+):(.+)$/.exec(word) ?? []
   if (file !== undefined) {
     const named = await readNamed(file, places).catch(error => {
@@ -228,7 +227,12 @@ function ambiguous(name: string, knowing: readonly ConfiguredFile[], { cwd }: Co
 }
 
 /** The server of a config as a target. `again` is how it is named again. */
-function resolved({ source }: ConfiguredFile, name: string, again: string, { file, servers, refused }: HostConfig): Resolved {
+function resolved(
+  { source }: ConfiguredFile,
+  name: string,
+  again: string,
+  { file, servers, refused }: HostConfig,
+): ResolvedTarget {
   const server = servers.get(name)
   if (server === undefined) throw new CliError(`${file}: ${refused.get(name)?.message}`, refused.get(name)?.fix)
   const { target, headers, timeoutMs, startTimeoutMs } = server

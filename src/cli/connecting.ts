@@ -15,8 +15,8 @@ import { CliError, type Io } from './io.ts'
 import { missingLists } from './lists.ts'
 import { asideOf } from './print.ts'
 import { type CommandLike, connectionGroup as group, type VerbCall } from './program.ts'
-import { explainServerError, watchForHttp } from './server-errors.ts'
-import { type Resolved, resolveTarget, splitTarget } from './target.ts'
+import { carriesToken, explainServerError, watchForHttp } from './server-errors.ts'
+import { type ResolvedTarget, resolveTarget, splitTarget } from './target.ts'
 import { foreignText } from './terminal/text.ts'
 import { type TrustOption, trustOption } from './trust/consent.ts'
 
@@ -140,7 +140,7 @@ async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Parti
       options,
     }
   } catch (error) {
-    throw explainServerError(error, label, said, resolved.again)
+    throw explainServerError(error, { label, said, again: resolved.again, headers: options.headers })
   } finally {
     watch.end()
     waited()
@@ -151,17 +151,17 @@ async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Parti
  * How long a server may be silent to the first question of today before it is taken for an older one. One that is fetched first is
  * silent for another reason.
  */
-export function probeMs(target: Resolved['target']): number {
+export function probeMs(target: ResolvedTarget['target']): number {
   return isFetched(target) ? 15_000 : 5_000
 }
 
 /** How long one waits for a server to open. */
-export function waitMs({ target }: Resolved, { timeout }: Pick<ConnectingOptions, 'timeout'>): number {
+export function waitMs({ target }: ResolvedTarget, { timeout }: Pick<ConnectingOptions, 'timeout'>): number {
   return timeout ?? (isFetched(target) ? fetchMs : openMs)
 }
 
 /** Whether a program is fetched from a registry before it runs. */
-export function isFetched(target: Resolved['target']): boolean {
+export function isFetched(target: ResolvedTarget['target']): boolean {
   return typeof target === 'object' && 'command' in target && /\b(npx|uvx|bunx)(\.cmd)?$/.test(target.command)
 }
 
@@ -176,7 +176,7 @@ export async function withClient(
   try {
     return await work(opened)
   } catch (error) {
-    throw explainServerError(error, opened.label, [], opened.again)
+    throw explainServerError(error, { label: opened.label, again: opened.again, headers: opened.options.headers })
   } finally {
     await opened.client.close()
   }
@@ -187,12 +187,12 @@ const tailLines = 16
 
 /** What a program says on its standard error is quoted when it fails; otherwise it would come between the lines of ours. */
 export function targetFor(
-  { target }: Resolved,
+  { target }: ResolvedTarget,
   { verbose = false }: Pick<ConnectingOptions, 'verbose'>,
   io: Io,
   said: string[] = [],
   onLine: (line: string) => void = () => {},
-): Resolved['target'] {
+): ResolvedTarget['target'] {
   if (typeof target !== 'object' || !('command' in target)) return target
   const heard = (line: string): void => {
     if (verbose) asideOf(io).line(foreignText(line))
@@ -204,7 +204,7 @@ export function targetFor(
 }
 
 /** The options of a client, by those of the command and of the config. */
-export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: Io): ConnectOptions {
+export function optionsFor(resolved: ResolvedTarget, options: ConnectingOptions, io: Io): ConnectOptions {
   const { timeout, revision, verbose = false } = options
   const headers = headersOf(resolved, options, io)
   const auth = options.auth ? authorizationOf(resolved.target, headers, io) : undefined
@@ -225,7 +225,7 @@ export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: I
  * of processes.
  */
 export function headersOf(
-  { options }: Pick<Resolved, 'options'>,
+  { options }: Pick<ResolvedTarget, 'options'>,
   { header = [], bearerEnv }: Pick<AccessOptions, 'header' | 'bearerEnv'>,
   { env }: Io,
 ): Readonly<Record<string, string>> {
@@ -254,7 +254,7 @@ export function authorizationOf(
   io: Io,
 ): ClientAuthorization | undefined {
   const hasAddress = typeof target === 'string' || target instanceof URL
-  if (!hasAddress || Object.keys(headers).some(name => name.toLowerCase() === 'authorization')) return undefined
+  if (!hasAddress || carriesToken(headers)) return undefined
   // Nobody signs in where anybody on the way could read it; a server that does not ask for it may be spoken with all the same.
   if (!carriesCredentials(new URL(target))) return undefined
   return oauth({ storage: userStorage(io.env), browser: io.interactive ? cli() : nobody })

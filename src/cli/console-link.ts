@@ -5,10 +5,10 @@ import { consolePort, type RunningConsole } from '../console/serve.ts'
 import type { Io } from './io.ts'
 import { escaped } from './terminal/text.ts'
 
-type Opened = Pick<RunningConsole, 'link' | 'port'>
+type OpenConsole = Pick<RunningConsole, 'link' | 'port'>
 
 /** What helps to open the link: another port, and the tunnel where somebody is connected by SSH. `port`: the one that was asked for. */
-export function linkNotes({ port: bound }: Opened, port: number | undefined, io: Pick<Io, 'env'>): readonly string[] {
+export function linkNotes({ port: bound }: OpenConsole, port: number | undefined, io: Pick<Io, 'env'>): readonly string[] {
   const machine = sshMachine(io)
   return [
     ...(port === undefined && bound !== consolePort ? [`Port ${consolePort} is in use, so the console uses ${bound}`] : []),
@@ -17,7 +17,7 @@ export function linkNotes({ port: bound }: Opened, port: number | undefined, io:
 }
 
 /** Opens the browser, where somebody sits before one. */
-export async function openLink({ link }: Opened, io: Pick<Io, 'env' | 'interactive'>): Promise<void> {
+export async function openLink({ link }: OpenConsole, io: Pick<Io, 'env' | 'interactive'>): Promise<void> {
   if (sshMachine(io) === undefined && io.interactive && hasDisplay(io)) await openBrowser(new URL(link)).catch(() => undefined)
 }
 

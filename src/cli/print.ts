@@ -96,6 +96,7 @@ export function createProgress(io: Pick<Io, 'errors' | 'env'>) {
   const { animated, paint } = asideOf(io)
   let shown = false
   let last = Number.NEGATIVE_INFINITY
+  let said = ''
   return {
     /** Replaces what is shown. */
     show(step: Step): void {
@@ -103,8 +104,9 @@ export function createProgress(io: Pick<Io, 'errors' | 'env'>) {
       if (animated) {
         errors.write(`${clearLine}${paint.dim(text.slice(0, Math.max(20, (errors.columns || 80) - 1)))}`)
         shown = true
-      } else if (performance.now() - last >= linesEveryMs) {
+      } else if (text !== said && performance.now() - last >= linesEveryMs) {
         last = performance.now()
+        said = text
         errors.write(`${text}\n`)
       }
     },
@@ -119,9 +121,11 @@ export function createProgress(io: Pick<Io, 'errors' | 'env'>) {
 /** A step as a line. */
 function stepText({ progress, total, message, remainingMs }: Step): string {
   const share = total !== undefined && total > 0 ? Math.min(1, Math.max(0, progress / total)) : undefined
-  const bar = share === undefined ? `${Number(progress.toFixed(2))}` : `${barOf(share)} ${Math.round(share * 100)} %`
+  // Without a total the number often only counts the reports: the words say more.
+  const count = message === undefined ? `${Number(progress.toFixed(2))}` : ''
+  const bar = share === undefined ? count : `${barOf(share)} ${Math.round(share * 100)} %`
   const left = remainingMs === undefined ? '' : ` · ${durationText(remainingMs)} left`
-  return `${bar}${message === undefined ? '' : ` ${escaped(brief(message, 80))}`}${left}`
+  return `${[bar, message === undefined ? '' : escaped(brief(message, 80))].filter(part => part !== '').join(' ')}${left}`
 }
 
 /** A bar that is filled by a share. */

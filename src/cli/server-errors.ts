@@ -1,5 +1,6 @@
 /** What failed between us and a server, as an exit code and the one thing to do about it. */
 import { AuthorizationError } from '../auth/addresses.ts'
+import { challengeParameter, lacksScope } from '../core/credentials.ts'
 import { Problem } from '../core/problem.ts'
 import { meantText } from '../core/suggestion.ts'
 import { type Connection, ConnectionError } from '../jsonrpc/connection.ts'
@@ -7,6 +8,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { tapConnection } from '../recording/tap.ts'
 import { messageOf } from '../stores/store.ts'
+import { credentialsFix } from '../transports/http/client-wire.ts'
 import type { OpenedTarget } from './connecting.ts'
 import { CliError, type Exit, Interrupted } from './io.ts'
 import { gather } from './lists.ts'
@@ -16,9 +18,32 @@ import { brief } from './terminal/text.ts'
 const signIn = 'Run the command in a terminal to sign in with the browser, or pass --bearer-env NAME or --header'
 /** What helps where credentials would be sent in the clear. */
 const secure = 'Use the https address of the server, or pass --no-auth'
+/** What helps where the token that was sent is not valid, or not any more. */
+export const newToken =
+  'Get a new token and pass it with --bearer-env NAME, or leave that out and sign in with the browser in a terminal'
 
-/** Whatever was thrown while speaking with a server, and what that said on standard error. What is told already stays as it is. */
-export function explainServerError(error: unknown, label: string, said: readonly string[] = [], again = label): unknown {
+/** What helps where the token lacks a scope: to send the same token again does not. */
+export function moreScopes(challenge: string | undefined): string {
+  const scopes = challengeParameter(challenge, 'scope')
+  const wanted = scopes === undefined ? 'that scope' : `the scopes ${clip(scopes, 500)}`
+  return `Get a token with ${wanted} from the authorization server, and pass it with --bearer-env NAME`
+}
+
+/** The server that was spoken with. */
+interface FailedServer {
+  /** As people read it. */
+  readonly label: string
+  /** As it would be typed again. Default: the label. */
+  readonly again?: string
+  /** The last lines of its standard error. */
+  readonly said?: readonly string[]
+  /** With which it was asked. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+}
+
+/** Whatever was thrown while speaking with a server. What is told already stays as it is. */
+export function explainServerError(error: unknown, server: FailedServer): unknown {
+  const { label, said = [], again = label } = server
   if (error instanceof CliError || error instanceof Interrupted) return error
   const failure = (exit: Exit, message: string, fix?: string): CliError => new CliError(message, fix, { exit, cause: error })
   if (error instanceof ServesHttp)
@@ -28,7 +53,7 @@ export function explainServerError(error: unknown, label: string, said: readonly
       'Start it separately and use its address, or start it with the argument that makes it speak over stdio',
     )
   const needs = authorizationIn(error)
-  if (needs !== undefined) return failure(3, `${label} requires a sign-in: ${needs.message}`, isAddress(needs) ? secure : signIn)
+  if (needs !== undefined) return credentialFailure(error, needs, server)
   if (error instanceof ConnectionError) return unserved(error, label, said) ?? connectionFailure(error, again)
   if (error instanceof Problem) return failure(exitOf(error), error.message, remedyOf(error, again))
   if (isTimeout(error)) {
@@ -91,9 +116,25 @@ function authorizationIn(error: unknown): Error | undefined {
   return error.status === 401 || error.status === 403 ? error : undefined
 }
 
-/** Whether credentials are not sent because of the address. */
-function isAddress(error: Error): boolean {
-  return error instanceof AuthorizationError && error.rule === 'address'
+/** The failure for credentials that are missing, not valid, or do not suffice: each needs something else. */
+function credentialFailure(error: unknown, needs: Error, { label, headers: sent }: FailedServer): CliError {
+  const { status, headers } = error instanceof ConnectionError ? error : {}
+  const challenge = headers?.['www-authenticate']
+  const rule = needs instanceof AuthorizationError ? needs.rule : undefined
+  const said = needs.message.replace(credentialsFix, '')
+  const failure = (exit: Exit, message: string, fix: string): CliError => new CliError(message, fix, { exit, cause: error })
+  // Whoever is signed in already is not told to sign in.
+  if (rule === 'scope' || lacksScope(status, challenge)) return failure(1, `${label}: ${said}`, moreScopes(challenge))
+  if (status === 403)
+    return failure(1, `${label} refuses the request: ${said}`, 'Check what your token or key may do at this server')
+  if (rule === 'address') return failure(3, `${label} requires a sign-in: ${said}`, secure)
+  if (sent !== undefined && carriesToken(sent)) return failure(3, `${label} refuses the token: ${said}`, newToken)
+  return failure(3, `${label} requires a sign-in: ${said}`, signIn)
+}
+
+/** Whether the headers hold credentials already. */
+export function carriesToken(headers: Readonly<Record<string, string>>): boolean {
+  return Object.keys(headers).some(name => name.toLowerCase() === 'authorization')
 }
 
 /** Options of the library are none of the command. */
@@ -104,7 +145,8 @@ function remedyOf({ suggestion }: Problem, again: string): string | undefined {
 
 /** The exit code for a problem, by its category. */
 function exitOf({ category, code }: Problem): Exit {
-  if (category === 'auth_required') return code === 'CONFIRMATION_REQUIRED' ? 1 : 3
+  // A sign-in helps against neither of the two.
+  if (category === 'auth_required') return code === 'CONFIRMATION_REQUIRED' || code === 'SCOPE_INSUFFICIENT' ? 1 : 3
   return category === 'transient' ? 4 : 1
 }
 

@@ -13,7 +13,7 @@ import type { OpenedTarget } from './connecting.ts'
 import { Interrupted } from './io.ts'
 import { type FailedList, type Lists, listsOf } from './lists.ts'
 import { errorWords } from './server-errors.ts'
-import type { Resolved } from './target.ts'
+import type { ResolvedTarget } from './target.ts'
 
 /** All that is known of a server. */
 export type ServerFacts = Awaited<ReturnType<typeof serverFactsOf>>
@@ -143,7 +143,7 @@ export async function liveFacts({ client, target, options }: OpenedTarget, asked
 }
 
 /** A connection of its own: it opens otherwise than a plain one. Undefined: it is not live. */
-async function liveFactsAt(target: Resolved['target'], options: ConnectOptions) {
+async function liveFactsAt(target: ResolvedTarget['target'], options: ConnectOptions) {
   const client = await connect(target, { ...options, live: liveGuest() })
   try {
     const { live } = client

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { ConnectOptions } from '../client/api.ts'
 import type { Command, Target } from '../client/target.ts'
-import { meantText, nearest } from '../core/suggestion.ts'
+import { meantText, nearest, shellWord } from '../core/suggestion.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { type ConfigPlaces, configPlacesOf, findNamed, knownNames } from './configured-servers.ts'
@@ -11,11 +11,11 @@ import { CliError, type Io } from './io.ts'
 import { foldersFrom, packageIn, selfCommand } from './own-package.ts'
 import { asideOf } from './print.ts'
 import type { VerbCall } from './program.ts'
-import { shellWord, shellWords } from './terminal/text.ts'
+import { shellWords } from './terminal/text.ts'
 import { type TrustOption, useFile, useNpmSettings } from './trust/consent.ts'
 
 /** A target that `connect` takes, as often as it is wanted. */
-export interface Resolved {
+export interface ResolvedTarget {
   /** As people read it. */
   readonly label: string
   /** As it would be typed again. */
@@ -48,7 +48,7 @@ interface TargetOptions extends TrustOption {
 }
 
 /** `['https://…']`, `['./server.ts']`, `['--', 'node', 'server.js']`, `['@scope/package']`, `['cursor:notes']`. */
-export async function resolveTarget(words: readonly string[], io: Io, options: TargetOptions = {}): Promise<Resolved> {
+export async function resolveTarget(words: readonly string[], io: Io, options: TargetOptions = {}): Promise<ResolvedTarget> {
   const resolved = await find(words, io, options)
   const { target } = resolved
   if (typeof target !== 'object' || !('command' in target)) return resolved
@@ -58,7 +58,7 @@ export async function resolveTarget(words: readonly string[], io: Io, options: T
 }
 
 /** The target that the words name, before options are applied to it. */
-async function find(words: readonly string[], io: Io, options: TargetOptions): Promise<Resolved> {
+async function find(words: readonly string[], io: Io, options: TargetOptions): Promise<ResolvedTarget> {
   const [first, ...more] = words
   if (first === '--') return commandTarget(more, io)
   if (first === undefined) throw await noTarget(configPlacesOf(io.env))
@@ -78,7 +78,7 @@ async function noTarget(places: ConfigPlaces): Promise<CliError> {
 }
 
 /** A word that is neither an address nor a file. */
-async function named(word: string, io: Io, options: TargetOptions): Promise<Resolved> {
+async function named(word: string, io: Io, options: TargetOptions): Promise<ResolvedTarget> {
   const { config } = options
   const places = configPlacesOf(io.env)
   const found = await findNamed(word, places, config, file => useFile(file, io, options))
@@ -124,7 +124,7 @@ function fileMeant(word: string): string | undefined {
 }
 
 /** A target without a config. */
-function plain(label: string, target: Target, again = shellWord(label)): Resolved {
+function plain(label: string, target: Target, again = shellWord(label)): ResolvedTarget {
   return { label: clip(label), again: clip(again, 400), target, options: {} }
 }
 
@@ -135,7 +135,7 @@ function addressOf(text: string): string {
 }
 
 /** What was typed here is run as the shell would: with all variables. */
-function commandTarget([command, ...args]: readonly string[], io: Io): Resolved {
+function commandTarget([command, ...args]: readonly string[], io: Io): ResolvedTarget {
   if (command === undefined) throw new CliError('The program after -- is missing', 'Write, for example, -- node server.js')
   const typed = [command, ...args].join(' ')
   return plain(typed, { command, args, env: environment(io) }, `-- ${shellWords([command, ...args])}`)

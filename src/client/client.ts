@@ -19,7 +19,7 @@ import type { CallToolOptions, ClientFeatureMembers, ToolOutcome } from './api.t
 import type { ClientOwnKit } from './kit.ts'
 import type { ReadReferenceOptions } from './references.ts'
 import type { ClientMiddleware, Session } from './session.ts'
-import { type Chunked, type StreamToolOptions, ToolStream } from './tool-stream.ts'
+import { type ChunkOf, type StreamToolOptions, ToolStream } from './tool-stream.ts'
 import { Transaction, type TransactionOptions } from './transaction.ts'
 
 /** Defines the members of all features on the instance. */
@@ -111,7 +111,7 @@ export class Client extends WithFeatures {
     name: string,
     args?: Params,
     options: StreamToolOptions<S, C> = {},
-  ): ToolStream<Chunked<C>, Chunked<S>> {
+  ): ToolStream<ChunkOf<C>, ChunkOf<S>> {
     const tools = this.#kit.port(clientToolsPort)
     const call = (wanted: CallToolOptions, resumed: boolean, mayRepeat: () => boolean): Promise<ToolOutcome> =>
       tools.call(name, args, wanted, { resumed, mayRepeat, rawProgress: true }) as Promise<ToolOutcome>

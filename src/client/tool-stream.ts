@@ -36,7 +36,7 @@ interface StreamCaller {
 }
 
 /** The type of a schema's values; unknown without a schema. */
-export type Chunked<S extends Schema> = Schema extends S ? unknown : InferOutput<S>
+export type ChunkOf<S extends Schema> = Schema extends S ? unknown : InferOutput<S>
 
 /** The most characters of unread chunks. */
 const mostWaiting = 16 * 1024 * 1024

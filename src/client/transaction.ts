@@ -72,7 +72,8 @@ export class Transaction {
     const { peer } = parts.session.opened.conversation
     if (peer === undefined || declaredSettings(peer, transactionsExtension) === undefined)
       throw problem('UNSUPPORTED', 'The server does not support transactions', {
-        suggestion: 'Use saga(), which undoes the steps one by one and works with any server',
+        suggestion:
+          'If the server is yours, add undo: { tool: … } to a tool: the first one enables transactions. Otherwise use saga(), which undoes the steps one by one and works with any server',
       })
     const seconds = timeout === undefined ? undefined : Math.max(1, Math.ceil(toMilliseconds(timeout, 'timeout') / 1000))
     const begun = await parts.request(beginTransaction, {

@@ -26,14 +26,14 @@ export interface Verdict {
   readonly unmet?: boolean
 }
 
-interface Opened {
+interface OpenedPeer {
   readonly peer: WirePeer
   readonly options: OpenOptions
 }
 
 /** What a scenario has in its hands, and whether it is over: what it still begins then is nobody's. */
 interface Hands {
-  readonly opened: Opened[]
+  readonly opened: OpenedPeer[]
   readonly closing: (() => unknown)[]
   readonly warnings: string[]
   readonly noted: Frame[]

@@ -33,7 +33,7 @@ export const beforeClause = / (?=MCP |RFC |JSON-RPC |SEP-|[A-Z]{1,2}[\d-])/
 const isStatement = /^[A-Z]/
 
 /** What a row, or all rows of a table, are given before anything is sent. */
-export interface Given {
+export interface RowOptions {
   /** Statements and clauses, unless the row names its own after its id (`'E3-2 E3-8'`, `'missing MCP basic SEP-2164'`). Default: the id. */
   readonly proves?: readonly string[]
   readonly revisions?: readonly RevisionId[]
@@ -53,7 +53,7 @@ export interface Given {
 type Body<X extends ScenarioContext> = readonly TableStep[] | ((x: X) => Promise<void>)
 
 /** Makes a scenario of a row: of its id and its title, then of what it needs or else is given, where that is anything, and of what is done. */
-type RowDefiner<X extends ScenarioContext, G extends Given> = (
+type RowDefiner<X extends ScenarioContext, G extends RowOptions> = (
   id: string,
   title: string,
 ) => {
@@ -62,14 +62,14 @@ type RowDefiner<X extends ScenarioContext, G extends Given> = (
 }
 
 /** A table of the base protocol, of an extension, or of anything else whose connections are opened by `enter`. */
-export function table(prefix: string, common: Given): RowDefiner<ScenarioContext, Given>
+export function table(prefix: string, common: RowOptions): RowDefiner<ScenarioContext, RowOptions>
 /** The same with a scene of its own: `enter` opens it, and sees what the row is given. */
-export function table<X extends ScenarioContext, G extends Given>(
+export function table<X extends ScenarioContext, G extends RowOptions>(
   prefix: string,
   common: G,
   enter: (bench: Bench, given: G) => Promise<X>,
 ): RowDefiner<X, G>
-export function table<X extends ScenarioContext, G extends Given>(
+export function table<X extends ScenarioContext, G extends RowOptions>(
   prefix: string,
   common: G,
   enter?: (bench: Bench, given: G) => Promise<X>,
@@ -110,17 +110,17 @@ export function table<X extends ScenarioContext, G extends Given>(
 }
 
 /** A table of one extension, at the newest revision of both eras: run where it is advertised, by a client that knows them all. */
-export function extensionTable(extension: string): RowDefiner<ScenarioContext, Given> {
+export function extensionTable(extension: string): RowDefiner<ScenarioContext, RowOptions> {
   return table('ext/', { revisions: eras, writes: true, needs: [extension], open: knowing })
 }
 
 /** Needs alone can be given as they are. */
-function givenBy<G extends Given>(given: G | Need | readonly Need[]): G {
-  if (Array.isArray(given)) return { needs: given } as Given as G
+function givenBy<G extends RowOptions>(given: G | Need | readonly Need[]): G {
+  if (Array.isArray(given)) return { needs: given } as RowOptions as G
   return (typeof given === 'object' && !('find' in given) ? given : { needs: [given] }) as G
 }
 
-async function openContext(bench: Bench, ...given: readonly Given[]): Promise<ScenarioContext> {
+async function openContext(bench: Bench, ...given: readonly RowOptions[]): Promise<ScenarioContext> {
   const all = given.map(({ open = {} }) => (typeof open === 'function' ? open(bench) : open))
   return new ScenarioContext(bench, all.includes(false) ? undefined : await bench.open(Object.assign({}, ...all)))
 }

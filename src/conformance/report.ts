@@ -124,10 +124,10 @@ export function summaryOf(results: readonly Result[]): Summary {
 }
 
 /** The part of a report that a verdict needs. */
-type Judged = Pick<Report, 'summary' | 'results'>
+type JudgedReport = Pick<Report, 'summary' | 'results'>
 
 /** Whether the peer conforms: something was judged, nothing failed, and no cell was closed to the kit. */
-export function conforms(report: Judged): boolean {
+export function conforms(report: JudgedReport): boolean {
   const { failed, error, passed } = report.summary
   return failed === 0 && error === 0 && passed > 0 && guardedIn(report) === undefined
 }
@@ -144,7 +144,7 @@ export function faultOf({ results }: Pick<Report, 'results'>): Result | undefine
 }
 
 /** The exit code of a run: 0, 1, or 3 if nothing failed and credentials would show more. */
-export function exitCodeOf(report: Judged): 0 | 1 | 3 {
+export function exitCodeOf(report: JudgedReport): 0 | 1 | 3 {
   const { failed, error } = report.summary
   if (failed === 0 && error === 0 && guardedIn(report) !== undefined) return 3
   return conforms(report) ? 0 : 1

@@ -156,9 +156,9 @@ export interface SentStep<It> extends TableStep {
 }
 
 /** A value, or how to make it of what has come so far. */
-export type Made<T> = T | ((x: ScenarioContext) => T)
+export type ValueOrMaker<T> = T | ((x: ScenarioContext) => T)
 
-function madeOf<T extends object>(given: Made<T>, x: ScenarioContext): T {
+function madeOf<T extends object>(given: ValueOrMaker<T>, x: ScenarioContext): T {
   return typeof given === 'function' ? given(x) : given
 }
 
@@ -172,7 +172,7 @@ export function step<It>(send: (x: ScenarioContext) => It | Promise<It>, ...need
 }
 
 /** Calls a tool: one that is found by what the server says of it, or a fixture by its name. */
-export function callTool(tool: Finder | string, options: Made<CallExtras> = {}): SentStep<PeerAnswer> {
+export function callTool(tool: Finder | string, options: ValueOrMaker<CallExtras> = {}): SentStep<PeerAnswer> {
   return step(x => x.call(tool, madeOf(options, x)), typeof tool === 'string' ? fixture(tool) : tool)
 }
 
@@ -185,7 +185,11 @@ export function callPlain(tool: Finder): SentStep<PeerAnswer> {
 export const inWords = { isError: true, content: (list: unknown): boolean => Array.isArray(list) && list.length > 0 }
 
 /** Sends a request. */
-export function send(method: string, params: Made<Json> = {}, options: Made<RequestExtras> = {}): SentStep<PeerAnswer> {
+export function send(
+  method: string,
+  params: ValueOrMaker<Json> = {},
+  options: ValueOrMaker<RequestExtras> = {},
+): SentStep<PeerAnswer> {
   return step(x => x.ask(method, madeOf(params, x), madeOf(options, x)))
 }
 

@@ -23,10 +23,10 @@ export async function surveyServer(peer: RawPeer, signal: AbortSignal): Promise<
 }
 
 /** What was asked of a server, as it came. */
-type Surveyed = Pick<Advertised, 'hello' | 'capabilities' | 'tools' | 'resources' | 'templates' | 'prompts'>
+type SurveyAnswers = Pick<Advertised, 'hello' | 'capabilities' | 'tools' | 'resources' | 'templates' | 'prompts'>
 
 /** Makes what the server said ready for questions. */
-export function advertisedBy(revision: RevisionId, carrier: Carrier, surveyed: Surveyed): Advertised {
+export function advertisedBy(revision: RevisionId, carrier: Carrier, surveyed: SurveyAnswers): Advertised {
   const info = infoIn(surveyed.hello, revision)
   const tool = (name: string): Json | undefined => surveyed.tools.find(one => one['name'] === name)
   return {

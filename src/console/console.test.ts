@@ -62,6 +62,18 @@ describe('resources', () => {
     expect((await me.get('/audit/proof')).body).toMatchObject({ outcome: { ok: true } })
   })
 
+  it('faults are the mistakes of the last reading of the config, with their place and what to write', async () => {
+    const { page, observe } = await consoleWorld({ servers: { bank: upstreamOf() } })
+    const me = await page()
+    expect((await me.get('/faults')).body).toEqual({ items: [] })
+    const place = { file: 'gateway.yaml', line: 3 }
+    const fault = { ...place, rule: 'config', message: 'There is no member "colour"', fix: 'Remove it' }
+    observe.observer.setFaults([fault])
+    expect((await me.get('/faults')).body).toEqual({ items: [fault] })
+    observe.observer.setFaults([])
+    expect((await me.get('/faults')).body).toEqual({ items: [] })
+  })
+
   it('an unchanged answer is not sent twice', async () => {
     const me = await (await consoleWorld({ servers: { bank: upstreamOf() } })).page()
     const etag = (await me.get('/servers')).headers.get('etag') ?? ''

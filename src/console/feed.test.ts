@@ -59,6 +59,18 @@ async function read({ port }: RunningConsole, cookie: string, { topics = '', las
 const ask = { name: 'careful', tool: 'pay', do: 'ask', by: 'operator' } as const
 
 describe('the stream', () => {
+  it('an approval that was listed and answered before anybody read the stream is told as answered, and found', async () => {
+    const { page, client, gateway, console: running } = await consoleWorld({ servers: { bank: upstreamOf() }, rules: [ask] })
+    const me = await page()
+    await client.callTool('pay', {})
+    const { id } = await me.waiting()
+    await gateway.refuse(id, 'terminal')
+    expect(await me.get(`/approvals/${id}`)).toMatchObject({ status: 200, body: { answered: { yes: false, by: 'terminal' } } })
+    const stream = await read(running, me.cookie)
+    await expect.poll(() => stream.of('answered')).toMatchObject([{ data: { id, yes: false, by: 'terminal' } }])
+    expect(stream.of('approval')).toEqual([])
+  })
+
   it('an approval that the terminal answers is found all the while, first as waiting, then as answered', async () => {
     const { page, client, gateway, console: running } = await consoleWorld({ servers: { bank: upstreamOf() }, rules: [ask] })
     const me = await page()

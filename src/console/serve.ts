@@ -6,7 +6,6 @@ import type { Host } from '../host/host.ts'
 import { version } from '../revisions/revision.ts'
 import type { Store } from '../stores/store.ts'
 import { type ApprovalQueue, SharedApprovals } from './approvals.ts'
-import type { Approval } from './contract/approvals.ts'
 import type { Role, Self } from './contract/session.ts'
 import { Feed } from './feed.ts'
 import { PageFiles } from './files.ts'
@@ -217,24 +216,26 @@ class Looking {
       answered: answered => feed.publish('answered', answered),
     })
     end.signal.addEventListener('abort', stop)
+    const told = new Set<string>()
     // The first look publishes, too: what came between a page's own list and this one would be news to nobody.
-    void gatewayApprovals?.follow(clock, end.signal, last => this.#look(gatewayApprovals, last, feed).catch(failed)).catch(failed)
+    void gatewayApprovals?.follow(clock, end.signal, () => this.#look(gatewayApprovals, told, feed).catch(failed)).catch(failed)
   }
 
-  async #look(gatewayApprovals: GatewayApprovals, known: Map<string, Approval>, feed: Feed): Promise<void> {
+  async #look(gatewayApprovals: GatewayApprovals, told: Set<string>, feed: Feed): Promise<void> {
     const { approvals, clock } = this.#parts
-    const now = await gatewayApprovals.list()
+    const { now, over } = await gatewayApprovals.look()
     for (const approval of now) {
-      if (known.has(approval.id)) continue
-      known.set(approval.id, approval)
+      if (told.has(approval.id)) continue
+      told.add(approval.id)
       approvals.reopen(approval.id)
       feed.publish('approval', shortened(approval), reducedApproval(approval))
     }
-    for (const [id, approval] of known) {
-      if (now.some(each => each.id === id)) continue
+    for (const approval of over) {
+      const { id } = approval
       approvals.remember(approval, (await gatewayApprovals.answered(id)) ?? { id, at: clock.now() })
       // Not before: nobody who asks for it may find it nowhere.
-      known.delete(id)
+      gatewayApprovals.forget(id)
+      told.delete(id)
     }
   }
 }

@@ -66,7 +66,7 @@ export function createCatalog<Entry>(options: CatalogOptions<Entry>): Catalog<En
   return new LiveCatalog(options)
 }
 
-interface Placed<Entry> {
+interface PlacedEntry<Entry> {
   /** Counts up and is never given twice, so that a page may end at an entry that is gone by the next one. */
   readonly seq: number
   readonly entry: Entry
@@ -76,7 +76,7 @@ interface Placed<Entry> {
 
 class LiveCatalog<Entry> implements Catalog<Entry> {
   readonly #options: CatalogOptions<Entry>
-  readonly #placed = new Map<string, Placed<Entry>>()
+  readonly #placed = new Map<string, PlacedEntry<Entry>>()
   readonly #listeners = new Set<() => void>()
   #seq = 0
   #version = 0
@@ -148,12 +148,12 @@ class LiveCatalog<Entry> implements Catalog<Entry> {
 class FrozenSnapshot<Entry> implements Snapshot<Entry> {
   readonly version: number
   readonly entries: readonly Entry[]
-  readonly #placed: readonly Placed<Entry>[]
+  readonly #placed: readonly PlacedEntry<Entry>[]
   readonly #options: CatalogOptions<Entry>
   readonly #memos = new Map<string, unknown>()
   #revision: Promise<string> | undefined
 
-  constructor(version: number, placed: readonly Placed<Entry>[], options: CatalogOptions<Entry>) {
+  constructor(version: number, placed: readonly PlacedEntry<Entry>[], options: CatalogOptions<Entry>) {
     this.version = version
     this.entries = Object.freeze(placed.map(({ entry }) => entry))
     this.#placed = placed

@@ -35,7 +35,19 @@ export interface Credentials {
 
 /** The refusal can be met: credentials are missing or too old (401), or allow too little (403 with a challenge). */
 export function wantsCredentials(status: number, challenge: string | null | undefined): boolean {
-  return status === 401 || (status === 403 && typeof challenge === 'string' && /insufficient_scope/i.test(challenge))
+  return status === 401 || lacksScope(status, challenge)
+}
+
+/** The credentials are valid, but do not have a scope that the request requires (RFC 6750 section 3.1). */
+export function lacksScope(status: number | undefined, challenge: string | null | undefined): boolean {
+  return status === 403 && typeof challenge === 'string' && /insufficient_scope/i.test(challenge)
+}
+
+/** A parameter of a challenge, such as `scope` or `error`. Undefined if the challenge does not have it. */
+export function challengeParameter(challenge: string | null | undefined, name: string): string | undefined {
+  const value = new RegExp(`(?:^|[\\s,])${name}\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,"]+))`, 'i').exec(challenge ?? '')
+  const found = value?.[1]?.replace(/\\(.)/g, '$1') ?? value?.[2]
+  return found === '' ? undefined : found
 }
 
 // The contract between carriers, which see what a request brings, and whoever can tell what that proves.

@@ -5,7 +5,7 @@
 import { type Cancel, type Clock, realClock } from './clock.ts'
 
 /** Something that is to happen at a time. Hold it, and give it back to cancel. */
-export class Deadline implements Linked {
+export class Deadline implements LinkedItem {
   /** When it falls due; may be moved while pending, which costs nothing. */
   at: number
   readonly fn: () => void
@@ -162,13 +162,13 @@ export async function settlesWithin(promise: Promise<unknown>, ms: number, clock
 // keep what has long gone alive until the next full collection, which makes every collection dear. This leaves nothing behind.
 
 /** An object that a `LinkedSet` can hold. */
-export interface Linked {
+export interface LinkedItem {
   /** Where it is in its bag; −1 outside. It can be in one only. */
   place: number
 }
 
 /** A set that objects can leave without a search, because each one knows its place in it. */
-export class LinkedSet<T extends Linked> {
+export class LinkedSet<T extends LinkedItem> {
   readonly #items: T[] = []
 
   get size(): number {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Linked, LinkedSet } from './deadlines.ts'
+import { type LinkedItem, LinkedSet } from './deadlines.ts'
 
-class Thing implements Linked {
+class Thing implements LinkedItem {
   place = -1
 }
 

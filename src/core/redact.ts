@@ -74,12 +74,12 @@ const prose =
 /** What follows `code` or `state` and is none: a number, an error's code, one plain word. */
 const harmless = /^(?:-?\d{1,6}|[A-Z][A-Z0-9_]{1,40}|[a-z_-]{1,16})$/
 
-type Put = (whole: string, ...groups: string[]) => string
+type Replacer = (whole: string, ...groups: string[]) => string
 
 const quote = `\\\\{0,3}["']?`
 const value = `(\\\\{0,3}"(?:[^"\\\\]|\\\\.){0,8192}"?|'[^']{0,8192}'?|[^\\s"'&,;<>(){}\\\\]{1,8192})`
 
-const rules: readonly (readonly [RegExp, Put])[] = [
+const rules: readonly (readonly [RegExp, Replacer])[] = [
   [/-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----[^-]{0,16384}(?:-----END [A-Z ]{0,32}-----)?/g, () => redacted],
   // A header takes its whole line, for a cookie has many parts.
   [

@@ -115,3 +115,11 @@ export function quoted(foreign: string): string {
 export function whyText(said: Why): string {
   return `${said.message} (${said.code}, rule ${said.rule}). ${said.fix}`
 }
+
+// Commands that are suggested, so that they can be typed as they stand.
+
+/** A word as a shell takes it: in quotes where it would be read as something else. */
+export function shellWord(word: string): string {
+  // A tilde is a home wherever a shell finds it, and zsh reads an equals sign in front as the path of a program.
+  return /^(?!=)[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+}

@@ -8,7 +8,7 @@ import type { CommonKind, Implementation, Revision } from '../revisions/index.ts
 import type { Plan, Route } from './plan.ts'
 
 /** A result that keeps its JSON text of its wire, without the members that every result of the wire carries. Written once, when asked for. */
-export class Encoded {
+export class EncodedResult {
   readonly #write: () => string
   #text: string | undefined = undefined
 
@@ -52,7 +52,7 @@ export class Outcome {
     const { revision } = route
     const own = result instanceof SelfWritingResult ? result.write(revision) : undefined
     if (own !== undefined) return `{"jsonrpc":"2.0","id":${idText(id)}${this.#heads[revision.ordinal]}${own}}`
-    if (result instanceof Encoded) return this.#frame(id, revision, result.text)
+    if (result instanceof EncodedResult) return this.#frame(id, revision, result.text)
     const value = (result ?? {}) as Readonly<Record<string, unknown>>
     // Whatever comes of it here would be no message there.
     if (!isRecord(value))

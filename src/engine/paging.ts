@@ -7,7 +7,7 @@ import { HandleError, type HandlePurpose, type Seal } from '../core/handle.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Exchange } from './exchange.ts'
-import { Encoded } from './outcome.ts'
+import { EncodedResult } from './outcome.ts'
 
 /** How long, and for whom, clients may keep a result. */
 export interface CacheHint {
@@ -19,7 +19,7 @@ export interface CacheHint {
  * One page of a list: canonical members to look at, and the text that goes out if nobody makes another result of them. They are
  * shared by all who ask, so they are frozen: whoever wants others makes a copy, `{ ...page, tools: page.tools.filter(…) }`.
  */
-export class ListPage extends Encoded {
+export class ListPage extends EncodedResult {
   constructor(members: Readonly<Record<string, unknown>>, write: () => string) {
     super(write)
     Object.freeze(Object.assign(this, members))

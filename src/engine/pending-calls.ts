@@ -15,7 +15,7 @@ import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import type { Method } from './method.ts'
 
-interface Identified {
+interface WithId {
   readonly id: Id
 }
 
@@ -23,7 +23,7 @@ interface Identified {
 const slotCount = 64
 
 /** A table of pending calls by the ids of their requests. */
-export class PendingCalls<W extends Identified> {
+export class PendingCalls<W extends WithId> {
   readonly #slots: (W | undefined)[] = new Array(slotCount).fill(undefined)
   #lasting: Map<Id, W> | undefined = undefined
 

@@ -68,7 +68,7 @@ export interface ServerKit {
 export interface InstalledFeature<M extends object = object> {
   readonly sides?: readonly Side[]
   /** The port it provides: see `provide`. */
-  readonly provides?: Provided
+  readonly provides?: ProvidedPort
   /** What the engine itself asks a feature for. */
   readonly engine?: Pick<EngineOptions, 'asking' | 'explain' | 'explainTo' | 'sendCancel'>
   /** Members of the server that its author holds. */
@@ -79,6 +79,8 @@ export interface InstalledFeature<M extends object = object> {
   readonly beside?: ExtraRoutes
   /** What has to be waited for before anybody is let in; undefined where there is nothing. */
   loading?(): Promise<unknown> | undefined
+  /** The server begins to serve, on whichever way first: for what can be checked only when all is registered. */
+  serves?(): void
   /** Where it is reached by others now. */
   listens?(url: string): void
   /** The server closes: the last moment to tell anybody. Those at the end of the list come first. */
@@ -128,13 +130,13 @@ export interface ServerFeature<O = never, M extends object = object> {
 }
 
 /** A port with its value. */
-interface Provided {
+interface ProvidedPort {
   readonly token: Port<unknown>
   readonly value: unknown
 }
 
 /** What a feature's `provides` holds. */
-export function provide<T>(token: Port<T>, value: T): Provided {
+export function provide<T>(token: Port<T>, value: T): ProvidedPort {
   return { token, value }
 }
 

@@ -29,7 +29,7 @@ interface KnownTemplate {
 }
 
 /** The addresses of one upstream. */
-interface Held {
+interface UpstreamAddresses {
   readonly upstream: string
   readonly uris: ReadonlyMap<string, string>
   readonly templates: readonly KnownTemplate[]
@@ -40,7 +40,7 @@ interface Held {
 /** Translates between the resource addresses that clients use and those of the upstreams. */
 export class Addresses {
   /** In the order of the config. */
-  #held: readonly Held[] = []
+  #held: readonly UpstreamAddresses[] = []
   /** Listed resources by the address that clients use. */
   #exact = new Map<string, UpstreamPlace>()
   /** Parsed templates of the last `renew`, by their text; undefined for a text that cannot be parsed. */
@@ -215,7 +215,7 @@ const mostOfOne = 1_000
 const mostCallers = 1_000
 
 /** The addresses that one caller received. */
-interface Told {
+interface CallerAddresses {
   /** The account that is charged for the memory. */
   readonly account: string
   /** True where the caller cannot be identified. */
@@ -230,7 +230,7 @@ export class Links {
   /** Signs addresses for callers that cannot be identified. */
   readonly #key = randomBytes(32)
   /** By caller, least recently updated first. */
-  readonly #told = new Map<object | string, Told>()
+  readonly #told = new Map<object | string, CallerAddresses>()
   readonly #accounts = new Tally<string>()
 
   constructor(catalog: Pick<GatewayCatalog, 'address' | 'resource'>) {

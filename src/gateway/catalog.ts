@@ -14,7 +14,7 @@ import { Addresses, type UpstreamPlace } from './addresses.ts'
 import type { Relay } from './bridge/relay.ts'
 import type { OfferedName } from './gateway.ts'
 import { type Aliases, exposedNames, type Names, type Prefixes } from './names.ts'
-import { type Proxied, Proxies } from './proxies.ts'
+import { type ProxiedEntry, Proxies } from './proxies.ts'
 import type { Trust } from './trust/trust.ts'
 import type { Visibility } from './trust/visibility.ts'
 import { emptyOffer, laidOver, type Offer, omittedFrom } from './upstreams/offer.ts'
@@ -23,7 +23,7 @@ type Kind = OfferedName['kind']
 type Item = Tool | Resource | ResourceTemplate | Prompt
 
 /** An entry that should be registered. */
-interface Wanted extends Proxied {
+interface WantedEntry extends ProxiedEntry {
   readonly kind: Kind
   readonly item: Item
   /** The upstream completes arguments. */
@@ -31,13 +31,13 @@ interface Wanted extends Proxied {
 }
 
 /** An entry that is registered, and what removes it. */
-interface Shown {
-  readonly wanted: Wanted
+interface RegisteredEntry {
+  readonly wanted: WantedEntry
   readonly remove: () => void
 }
 
 /** What is known of one upstream. */
-interface Known {
+interface UpstreamRecord {
   offer: Offer
   up: boolean
   /** Entries that could not be registered, and why. */
@@ -72,8 +72,8 @@ export class GatewayCatalog {
   /** Cancels the scheduled rendering; undefined where none is scheduled. */
   #waiting: Cancel | undefined = undefined
   /** In the order of the config. */
-  readonly #known = new Map<string, Known>()
-  readonly #shown = new Map<string, Shown>()
+  readonly #known = new Map<string, UpstreamRecord>()
+  readonly #shown = new Map<string, RegisteredEntry>()
   /** Entries of upstreams that are down, by kind and exposed name. */
   readonly #absent = new Map<string, UpstreamPlace>()
   readonly #addresses = new Addresses()
@@ -229,7 +229,7 @@ export class GatewayCatalog {
   }
 
   /** Registers an entry. What the server face refuses is left out and reported in `left`. */
-  #add(key: string, wanted: Wanted): void {
+  #add(key: string, wanted: WantedEntry): void {
     try {
       this.news.add(wanted)
       this.#shown.set(key, { wanted, remove: this.#register(wanted) })
@@ -239,8 +239,8 @@ export class GatewayCatalog {
   }
 
   /** Everything that should be registered. Names of upstreams that are down stay reserved, so that they get the same names back. */
-  #wanted(): Map<string, Wanted> {
-    const wanted = new Map<string, Wanted>()
+  #wanted(): Map<string, WantedEntry> {
+    const wanted = new Map<string, WantedEntry>()
     this.#absent.clear()
     // Fills `wanted` with one kind of entry of all connected upstreams, and `#absent` with those of the others.
     const add = (kind: Kind, names: Names, items: (offer: Offer) => readonly Item[], nameOf: (item: Item) => string): void => {
@@ -274,9 +274,9 @@ export class GatewayCatalog {
   }
 
   /** Registers an entry and returns the function that removes it. */
-  #register(wanted: Wanted): () => void {
+  #register(wanted: WantedEntry): () => void {
     const { kind, upstream, own, exposed } = wanted
-    const proxy: Proxied = { upstream, own, exposed }
+    const proxy: ProxiedEntry = { upstream, own, exposed }
     if (kind === 'tool') return this.#proxies.tool(proxy, wanted.item as Tool, this.offered(upstream).tasks)
     if (kind === 'prompt') return this.#proxies.prompt(proxy, wanted.item as Prompt, wanted.completes)
     return this.#proxies.resource(proxy, wanted.item as Resource | ResourceTemplate, wanted.completes)
@@ -284,7 +284,7 @@ export class GatewayCatalog {
 }
 
 /** Why an entry could not be registered. */
-function unfit({ kind, upstream, own }: Wanted, error: unknown): Why {
+function unfit({ kind, upstream, own }: WantedEntry, error: unknown): Why {
   const said = clip(error instanceof Error ? error.message : String(error), 300)
   return why(
     'NOT_OFFERED',
@@ -300,7 +300,7 @@ function unfit({ kind, upstream, own }: Wanted, error: unknown): Why {
 type List = 'tools' | 'prompts' | 'resources'
 
 /** An entry that was added or removed, by its name at the upstream. */
-type Changed = Pick<Wanted, 'kind' | 'upstream' | 'own'>
+type EntryChange = Pick<WantedEntry, 'kind' | 'upstream' | 'own'>
 
 /** The list of each kind of entry. */
 const listOf = { tool: 'tools', prompt: 'prompts', resource: 'resources', template: 'resources' } as const
@@ -310,7 +310,7 @@ const most = 1_000
 /** Collects changes until the notification is sent, then decides which callers it concerns. */
 class ListNews {
   readonly #visibility: Pick<Visibility, 'lists' | 'limits'>
-  readonly #changed = new Map<List, Map<string, Changed>>()
+  readonly #changed = new Map<List, Map<string, EntryChange>>()
   /** Lists whose change concerns everybody. */
   readonly #renewed = new Set<List>()
 
@@ -319,10 +319,10 @@ class ListNews {
   }
 
   /** Records a change. Does nothing while everybody sees everything. */
-  add({ kind, upstream, own }: Changed): void {
+  add({ kind, upstream, own }: EntryChange): void {
     if (!this.#visibility.limits) return
     const list = listOf[kind]
-    const changed = this.#changed.get(list) ?? new Map<string, Changed>()
+    const changed = this.#changed.get(list) ?? new Map<string, EntryChange>()
     this.#changed.set(list, changed)
     if (changed.size <= most) changed.set(`${kind} ${upstream}\n${own}`, { kind, upstream, own })
   }

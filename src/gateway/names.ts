@@ -28,14 +28,14 @@ export function exposedNames(
 // clients that know it can go on calling it. It means nothing else while its upstream stays in the config.
 
 /** What a short name stood for when it was first shown. */
-interface Meant {
+interface NameMeaning {
   readonly kind: string
   readonly upstream: string
   readonly own: string
 }
 
 /** A shown entry. */
-interface ShownName extends Meant {
+interface ShownName extends NameMeaning {
   readonly exposed: string
 }
 
@@ -50,7 +50,7 @@ const kinds: ReadonlyMap<string, string> = new Map([
 /** Keeps short names callable after they got a prefix. */
 export class Aliases {
   /** The first meaning of each short name, by kind and name. */
-  readonly #meant = new Map<string, Meant>()
+  readonly #meant = new Map<string, NameMeaning>()
   /** The current name of each alias, by kind and short name. */
   #now = new Map<string, string>()
 
@@ -78,7 +78,7 @@ export class Aliases {
   }
 
   /** Updates the aliases after a change. `exposed`: the current name of an entry; undefined where its upstream no longer has it. */
-  look(shown: ReadonlyMap<string, ShownName>, exposed: (meant: Meant) => string | undefined): void {
+  look(shown: ReadonlyMap<string, ShownName>, exposed: (meant: NameMeaning) => string | undefined): void {
     for (const [key, { kind, upstream, own, exposed: name }] of shown) {
       // A name that is shown means what it is shown for.
       if (name === own && (kind === 'tool' || kind === 'prompt') && this.#meant.size < mostNames)

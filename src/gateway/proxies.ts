@@ -50,7 +50,7 @@ function crossing(meta: Readonly<Record<string, unknown>>): Readonly<Record<stri
 const originKey = `${NS}/origin`
 
 /** An entry of an upstream that clients see. */
-export interface Proxied {
+export interface ProxiedEntry {
   readonly upstream: string
   /** Its name at the upstream. */
   readonly own: string
@@ -74,7 +74,7 @@ export class Proxies {
   }
 
   /** Registers a tool. `tasks`: the upstream may answer any call with a task. */
-  tool(proxy: Proxied, tool: Tool, tasks: boolean): () => void {
+  tool(proxy: ProxiedEntry, tool: Tool, tasks: boolean): () => void {
     const relay = this.#relay
     const { inputSchema, outputSchema, annotations, execution } = tool
     const more = this.#trust.options(proxy.upstream, tool, proxy.exposed)
@@ -98,7 +98,7 @@ export class Proxies {
   }
 
   /** Registers a resource or a template. */
-  resource(proxy: Proxied, item: Resource | ResourceTemplate, completes: boolean): () => void {
+  resource(proxy: ProxiedEntry, item: Resource | ResourceTemplate, completes: boolean): () => void {
     const relay = this.#relay
     const variables = 'uriTemplate' in item && completes ? namesIn(item.uriTemplate) : []
     const options = {
@@ -112,7 +112,7 @@ export class Proxies {
   }
 
   /** Registers a prompt. Its arguments are completed where the upstream supports it. */
-  prompt(proxy: Proxied, prompt: Prompt, completes: boolean): () => void {
+  prompt(proxy: ProxiedEntry, prompt: Prompt, completes: boolean): () => void {
     const relay = this.#relay
     const { arguments: args = [] } = prompt
     const names = completes ? args.map(({ name }) => name) : []
@@ -137,14 +137,14 @@ export class Proxies {
 }
 
 /** The origin as `_meta`. */
-function origin({ upstream, own }: Proxied): Readonly<Record<string, unknown>> {
+function origin({ upstream, own }: ProxiedEntry): Readonly<Record<string, unknown>> {
   return { [originKey]: { server: upstream, name: own } }
 }
 
 /** Completers that ask the upstream, one for each name. */
 function completersOf(
   relay: Relay,
-  proxy: Proxied,
+  proxy: ProxiedEntry,
   kind: 'prompt' | 'template',
   names: readonly string[],
 ): Readonly<Record<string, Completer<Context>>> {

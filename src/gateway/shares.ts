@@ -100,7 +100,7 @@ export class SlotShares {
 // beyond the share is refused before anything is sent.
 
 /** A watched resource. */
-interface Watched {
+interface WatchedResource {
   readonly upstream: string
   /** Subscriptions by client. */
   readonly by: Map<Sharer, number>
@@ -115,7 +115,7 @@ export class WatchShares {
   /** By upstream. */
   readonly #shares = new Map<string, SlotShares>()
   /** By address. */
-  readonly #watched = new Map<string, Watched>()
+  readonly #watched = new Map<string, WatchedResource>()
   /** By conversation and address, the function that releases the slot. */
   readonly #held = new WeakMap<Conversation, Map<string, () => void>>()
 

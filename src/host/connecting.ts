@@ -34,7 +34,13 @@ function liveHandlers(parts: HostParts, server: string, modelInfo: LiveHandlers[
   /** Audits with repeats summed up. */
   const note = (about: Omit<Note, 'server'>): void => summedNotes.note({ server, ...about })
   return {
-    select: declared => policy.select(server, declared),
+    select: declared => {
+      const selection = policy.select(server, declared)
+      const { enabled, disabled, canEnable } = selection
+      const undecided = parts.onApproval === undefined ? disabled.filter(canEnable) : []
+      parts.notices.selected(server, { declared: [...declared.keys()], enabled, undecided, wanted: wantedSets(parts, server) })
+      return selection
+    },
     onPush: event => pushed(parts, server, event),
     onElevate: async request => {
       const { featureSet } = request
@@ -84,6 +90,11 @@ function liveHandlers(parts: HostParts, server: string, modelInfo: LiveHandlers[
   }
 }
 
+/** The patterns of `live.enable` in the entry of a server. */
+export function wantedSets({ foundation }: Pick<HostParts, 'foundation'>, server: string): readonly string[] {
+  return foundation.servers.entry(server)?.live.enable ?? []
+}
+
 /** The kind of audit entry for each method. */
 const noteKinds: ReadonlyMap<string, string> = new Map([
   ['push/event', 'push'],
@@ -116,7 +127,7 @@ async function taken(parts: HostParts, server: string, event: PushEvent): Promis
 
 /** Accepts an event from any source, and audits the result. `subscription`: the event name that the config subscribes to. */
 export async function acceptEvent(
-  { foundation, inbox, summedNotes }: Pick<HostParts, 'foundation' | 'inbox' | 'summedNotes'>,
+  { foundation, inbox, summedNotes, notices }: Pick<HostParts, 'foundation' | 'inbox' | 'summedNotes' | 'notices'>,
   server: string,
   event: PushEvent,
   subscription?: string,
@@ -132,6 +143,7 @@ export async function acceptEvent(
   const answer = isKnown
     ? await inbox.accept(server, event, { ...(subscription !== undefined && { subscription }), ruled })
     : unknownServer(server)
+  if (answer.accepted && !inbox.isOpen) notices.unopened(server)
   const { featureSet, eventId } = event
   const about = { server, featureSet, eventId, kind: 'push', ms: foundation.clock.now() - began } as const
   if (answer.accepted) void foundation.audit.note({ ...about, outcome: 'success', inferenceId: answer.inferenceId, rule })

@@ -10,12 +10,13 @@ import type { HeldTool } from '../policy/pins/pins.ts'
 import { createPolicy, type Policy } from '../policy/policy.ts'
 import { AmbientMessages, ChannelAnswers } from './channels/answers.ts'
 import { ChannelSignals } from './channels/signals.ts'
-import { connectOptions } from './connecting.ts'
+import { connectOptions, wantedSets } from './connecting.ts'
 import { type FoundationPort, HostFoundation } from './foundation.ts'
 import { Host, type HostOptions } from './host.ts'
 import { Inbox } from './inbox/inbox.ts'
 import { Loop } from './loop/loop.ts'
 import { modelFromEnvironment } from './models/providers.ts'
+import { HostNotices } from './notices.ts'
 import { FeatureSetQuestions, HostRules } from './policy.ts'
 import { openRecorder, recordedOptions } from './recorder/record.ts'
 import { ServerEvents } from './server-events.ts'
@@ -99,6 +100,11 @@ async function join(foundation: HostFoundation, options: HostOptions) {
     isConfigured: server => foundation.servers.entry(server) !== undefined,
     onDiagnostic: (server, why, note) => void audit.note({ server, kind: 'inbox', ...note, why }),
   })
+  const notices = new HostNotices({
+    clock,
+    tell: notice => foundation.notice(notice),
+    isRun: server => inbox.isRun(server),
+  })
   const recorder = record === undefined ? undefined : openRecorder(record, { clock })
   const answering = { ...rest, model: model ?? modelFromEnvironment() }
   const loop = new Loop({
@@ -130,6 +136,7 @@ async function join(foundation: HostFoundation, options: HostOptions) {
     rules: new HostRules(policy, rules),
     questions: new FeatureSetQuestions(foundation, policy),
     inbox,
+    notices,
     budgets,
     loop,
     recorder,
@@ -137,7 +144,7 @@ async function join(foundation: HostFoundation, options: HostOptions) {
     summedNotes,
     onApproval,
     /** Subscriptions to events of servers. */
-    events: new ServerEvents({ foundation, policy, inbox, summedNotes }),
+    events: new ServerEvents({ foundation, policy, inbox, summedNotes, notices }),
     /** Ambient messages; undefined where they wake the model like others. */
     ambient: rest.ambient === 'wake' ? undefined : new AmbientMessages(),
     answers,
@@ -156,7 +163,7 @@ function portOf(parts: HostParts, asking: Set<Promise<void>>): FoundationPort {
       if (server.live !== undefined) {
         parts.questions.review(server.name, server.live.featureSets)
         void parts.answers.send(server.name)
-      }
+      } else if (server.status === 'up') parts.notices.notLive(server.name, wantedSets(parts, server.name))
       parts.events.changed(server)
     },
     held: held => {

@@ -9,6 +9,7 @@ import { basename, dirname, resolve } from 'node:path'
 import type { ConnectOptions } from '../client/api.ts'
 import { type Cancel, type Clock, realClock } from '../core/clock.ts'
 import { digestText } from '../core/digest.ts'
+import { type Log, logFrom } from '../core/log.ts'
 import { type Why, why } from '../core/suggestion.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { HostAuditLog, type Noted, type NoteOutcome } from '../policy/audit/host-audit.ts'
@@ -57,8 +58,8 @@ export interface FoundationOptions {
   /** Called for each mistake in the config, at the start and after each change. Default: not called. */
   readonly onConfigFault?: (fault: ConfigFault) => void
   /**
-   * Called for failures outside of any call: an audit entry that could not be written, a config that could not be read. Default:
-   * not called.
+   * Called for what nobody would notice otherwise: an audit entry that could not be written, a config that could not be read, events that
+   * nothing processes, feature sets that are not enabled. Default: a line at level `warn` on standard error (see `VIVARIUM_LOG`).
    */
   readonly onTrouble?: (why: Why) => void
   /** Called for each entry of the audit log. Default: not called. */
@@ -101,6 +102,7 @@ export class HostFoundation {
   #port: FoundationPort | undefined = undefined
   #stopWatching: () => Promise<void> = () => Promise.resolve()
   #faults: readonly ConfigFault[] = []
+  #log: Log | undefined
 
   private constructor(options: FoundationOptions, whole: Store, heard: ((noted: Noted) => void) | undefined) {
     const { clock = realClock, random = Math.random, onStderr } = options
@@ -194,7 +196,7 @@ export class HostFoundation {
     const refused = await this.#refusal(text, file)
     if (refused !== undefined) {
       void this.audit.note({ server: '', kind: 'config', outcome: 'refused', why: refused, detail: file })
-      return this.#options.onTrouble?.(refused)
+      return this.notice(refused)
     }
     const config = await this.#read(text, file)
     // An unreadable file says nothing about any server, so all stay as they are.
@@ -242,7 +244,16 @@ export class HostFoundation {
   /** Reports a failure that nobody waits for. */
   impaired(error: unknown): void {
     const message = `An operation of the host failed in the background: ${clip(messageOf(error), 300)}`
-    this.#options.onTrouble?.(why('HOST_IMPAIRED', 'host', message, 'Check the store and the config file'))
+    this.notice(why('HOST_IMPAIRED', 'host', message, 'Check the store and the config file'))
+  }
+
+  /** Gives a notice to the program, or writes it to the log. */
+  notice(notice: Why): void {
+    const { onTrouble } = this.#options
+    if (onTrouble !== undefined) return onTrouble(notice)
+    const { code, rule, message, fix } = notice
+    this.#log ??= logFrom(undefined, 'warn')
+    this.#log.warn(code.toLowerCase().replaceAll('_', '-'), { message, fix, rule })
   }
 }
 

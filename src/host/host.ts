@@ -206,7 +206,8 @@ export class Host {
   }
 
   async #close(): Promise<void> {
-    const { inbox, loop, policy, budgets, events, foundation, recorder, summedNotes, answers, signals } = this.#parts
+    const { inbox, loop, policy, budgets, events, foundation, recorder, summedNotes, notices, answers, signals } = this.#parts
+    notices.close()
     await Promise.all([events.close(), inbox.close(), loop.close()])
     await Promise.all([answers.close(), signals.close()])
     policy.close()

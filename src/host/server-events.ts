@@ -15,6 +15,7 @@ import { messageOf, put } from '../stores/store.ts'
 import { acceptEvent } from './connecting.ts'
 import type { HostFoundation } from './foundation.ts'
 import type { Inbox } from './inbox/inbox.ts'
+import type { HostNotices } from './notices.ts'
 import type { HostServer } from './servers/server.ts'
 
 interface ServerEventsParts {
@@ -22,6 +23,7 @@ interface ServerEventsParts {
   readonly policy: Policy
   readonly inbox: Inbox
   readonly summedNotes: SummedNotes
+  readonly notices: HostNotices
 }
 
 /** One subscription. */
@@ -33,7 +35,7 @@ interface Following {
 }
 
 /** The stored cursor, and the program that it belongs to. */
-interface Taken {
+interface StoredCursor {
   readonly cursor: string
   readonly identity: string | undefined
 }
@@ -103,7 +105,7 @@ export class ServerEvents {
       const identity = this.#identityOf(server)
       const answer = await acceptEvent(this.#parts, server, pushed, event.event)
       if (answer.accepted || answer.retryAfterMs === undefined) {
-        await store.commit([put(cursorKey(server), JSON.stringify({ cursor: event.cursor, identity } satisfies Taken))])
+        await store.commit([put(cursorKey(server), JSON.stringify({ cursor: event.cursor, identity } satisfies StoredCursor))])
         return true
       }
       await pauseFor(clock, answer.retryAfterMs, signal)
@@ -113,7 +115,7 @@ export class ServerEvents {
   /** The stored cursor; ignored where it belongs to another program. */
   async #cursor(server: string): Promise<string | undefined> {
     const entry = await this.#parts.foundation.store.get(cursorKey(server))
-    const taken: Taken | undefined = entry && JSON.parse(entry.value)
+    const taken: StoredCursor | undefined = entry && JSON.parse(entry.value)
     return taken?.identity === this.#identityOf(server) ? taken?.cursor : undefined
   }
 

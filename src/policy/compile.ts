@@ -116,10 +116,15 @@ export interface PolicyDiff {
   readonly shadowed: CompiledPolicy['shadowed']
 }
 
-type Declared = ReadonlyMap<string, ReadonlyMap<string, FeatureSetFacts>>
+type DeclaredSets = ReadonlyMap<string, ReadonlyMap<string, FeatureSetFacts>>
 
 /** Compares two policies by their rules, by the feature sets that they enable, and by examples. */
-export function compare(before: PolicyInputs, after: PolicyInputs, declared: Declared, examples: readonly Asked[]): PolicyDiff {
+export function compare(
+  before: PolicyInputs,
+  after: PolicyInputs,
+  declared: DeclaredSets,
+  examples: readonly Asked[],
+): PolicyDiff {
   const sets = [...declared].flatMap(([server, facts]) =>
     [...facts.keys()].map((featureSet): Asked => ({ kind: 'set', server, featureSet })),
   )

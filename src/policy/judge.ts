@@ -28,7 +28,7 @@ export interface PolicyInputs {
 }
 
 /** A verdict of the rules alone; kept answers are not looked at yet. */
-type Judged = Exclude<Verdict, { do: 'ask' }> | AskVerdict
+type RuleVerdict = Exclude<Verdict, { do: 'ask' }> | AskVerdict
 
 /** That somebody has to be asked, and about what. */
 export interface AskVerdict {
@@ -44,7 +44,7 @@ export interface AskVerdict {
 }
 
 /** Decides by rules, counts and scope lists. */
-export function judge(world: PolicyInputs, asked: Asked): Judged {
+export function judge(world: PolicyInputs, asked: Asked): RuleVerdict {
   const rule = strongest(matchingRules(world, asked))
   const said = onBehalf(asked, rule, rule === undefined ? unruled(world, asked) : ruled(world, rule, asked))
   if (asked.kind === 'scope') return judgeScope(world, asked, said)
@@ -56,7 +56,7 @@ export function judge(world: PolicyInputs, asked: Asked): Judged {
  * An event of one server must not use the rights of another. In a turn that an event began, a tool of another server that changes
  * something is asked about, unless a rule that says `begunBy` allows it: one that does not was written with the user in mind.
  */
-function onBehalf(asked: Asked, rule: ReadRule | undefined, said: Judged): Judged {
+function onBehalf(asked: Asked, rule: ReadRule | undefined, said: RuleVerdict): RuleVerdict {
   if (asked.kind !== 'tool' || asked.readOnly === true || said.do === 'deny' || said.do === 'hold') return said
   if (!initiatingServers(asked.begunBy).some(server => server !== asked.server)) return said
   if (said.do !== 'ask' && rule?.conditions.begunBy !== undefined) return said
@@ -79,7 +79,7 @@ export function matchingRules({ compiled, counts, now }: PolicyInputs, asked: As
   )
 }
 
-function unruled({ compiled }: PolicyInputs, asked: Asked): Judged {
+function unruled({ compiled }: PolicyInputs, asked: Asked): RuleVerdict {
   const rule = `otherwise.${asked.kind}`
   const effect = compiled.otherwise[asked.kind]
   if (effect === 'ask') return asking(asked, rule)
@@ -87,7 +87,7 @@ function unruled({ compiled }: PolicyInputs, asked: Asked): Judged {
   return { do: 'deny', why: why('POLICY_DENIED', rule, `No rule allows ${wordsFor(asked)}`, allowFix(asked)) }
 }
 
-function ruled(world: PolicyInputs, read: ReadRule, asked: Asked): Judged {
+function ruled(world: PolicyInputs, read: ReadRule, asked: Asked): RuleVerdict {
   const { name, rule, effect, hours, forMs, withinMs } = read
   const waitMs = world.counts.wait(read, asked)
   switch (effect) {
@@ -111,7 +111,7 @@ function ruled(world: PolicyInputs, read: ReadRule, asked: Asked): Judged {
   }
 }
 
-function denied({ now }: PolicyInputs, { name, rule, hours, running }: ReadRule, asked: Asked, waitMs: number): Judged {
+function denied({ now }: PolicyInputs, { name, rule, hours, running }: ReadRule, asked: Asked, waitMs: number): RuleVerdict {
   const waits = waitMs > 0 ? waitMs : hours === undefined ? undefined : hours.endsAfter(now) - now
   const code = waitMs > 0 ? 'RATE_LIMITED' : running === undefined ? 'POLICY_DENIED' : 'TOO_MANY_RUNNING'
   const message = rule.message ?? `Rule ${clip(name)} denies ${wordsFor(asked)}`
@@ -125,7 +125,7 @@ function asking(asked: Asked, rule: string): AskVerdict {
 }
 
 /** Rules name sets, and not what these declare: what is new in a declaration is asked about, whatever a rule allows. */
-function judgeSet(world: PolicyInputs, asked: Asked, said: Judged): Judged {
+function judgeSet(world: PolicyInputs, asked: Asked, said: RuleVerdict): RuleVerdict {
   if (said.do !== 'allow' && said.do !== 'ask') return said
   const flaw = world.unforeseen(asked)
   return flaw === undefined ? said : { ...asking(asked, said.rule), flaw }
@@ -134,7 +134,7 @@ function judgeSet(world: PolicyInputs, asked: Asked, said: Judged): Judged {
 const withoutLists = scopeJudge({})
 
 /** MCP Live 0.2 §7.6: blacklist, whitelist, and only then what the rules say. */
-function judgeScope(world: PolicyInputs, asked: Asked, said: Judged): Judged {
+function judgeScope(world: PolicyInputs, asked: Asked, said: RuleVerdict): RuleVerdict {
   const { server, featureSet = '', scope } = asked
   const lists = world.compiled.scopes(server, featureSet)
   const verdict = scope === undefined ? undefined : (lists ?? withoutLists).judge(scope)
@@ -155,7 +155,7 @@ function judgeScope(world: PolicyInputs, asked: Asked, said: Judged): Judged {
 }
 
 /** A tool acts where its arguments say; in a scoped feature set that has to be approved too. */
-function judgeTool(world: PolicyInputs, asked: Asked, said: Judged): Judged {
+function judgeTool(world: PolicyInputs, asked: Asked, said: RuleVerdict): RuleVerdict {
   const { server, featureSet = '', scope } = asked
   const scoped = world.facts(server, featureSet)?.scoped === true
   const scopes = world.scopesOf(asked) ?? (scope === undefined ? [] : [scope])

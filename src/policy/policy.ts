@@ -65,7 +65,7 @@ export interface Explained {
 }
 
 /** The answer to a question. */
-interface Approved {
+interface ApprovalOutcome {
   /** Whether it is allowed. */
   readonly yes: boolean
   /** Why it is refused. */
@@ -164,7 +164,7 @@ export class Policy {
   }
 
   /** Asks the user and keeps the answer. */
-  async approve(asked: Asked, _verdict?: Verdict): Promise<Approved> {
+  async approve(asked: Asked, _verdict?: Verdict): Promise<ApprovalOutcome> {
     // Rules may have changed since the verdict, and others may have answered.
     const found = await this.#look(asked)
     if (!('asking' in found)) {
@@ -177,7 +177,7 @@ export class Policy {
     return answer
   }
 
-  async #ask(asked: Asked, judged: AskVerdict, bound: ReturnType<typeof boundOf>): Promise<Approved> {
+  async #ask(asked: Asked, judged: AskVerdict, bound: ReturnType<typeof boundOf>): Promise<ApprovalOutcome> {
     const { rule, about, scopes, flaw } = judged
     const [text, wider] = [questionText(asked, judged), widerAnswers(asked, judged)]
     const lastsMs = this.#defaultMs(asked, true)
@@ -227,7 +227,7 @@ export class Policy {
   }
 
   /** Asks whether an enabled feature set may do what it does not declare. A yes applies to exactly this declaration. */
-  async widen(server: string, featureSet: string, use: SetUse): Promise<Approved> {
+  async widen(server: string, featureSet: string, use: SetUse): Promise<ApprovalOutcome> {
     const facts = this.#consent.facts(server, featureSet)
     return facts === undefined ? { yes: false } : this.approve(this.#consent.asked(server, featureSet, facts, use))
   }

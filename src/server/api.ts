@@ -89,7 +89,7 @@ export interface FeatureSet extends FeatureSetOf<AddLiveTool> {}
 type AddLiveTool = <I extends Schema, O extends Schema>(
   name: string,
   options: ToolOptions<I, O>,
-  handler: (args: Arguments<I>, context: LiveContext) => Awaitable<Returned<O>> | Streamed<O>,
+  handler: (args: Arguments<I>, context: LiveContext) => Awaitable<HandlerReturn<O>> | HandlerStream<O>,
 ) => Registration<ToolOptions<I, O>>
 
 /** Options of `server.tool`. To name the type of one option, write for example `ToolOptions['confirm']`. */
@@ -113,11 +113,11 @@ export interface ToolOptions<I extends Schema = Schema, O extends Schema = Schem
 /** The arguments that a handler gets: the output of the schema, or an empty object. */
 type Arguments<I> = Schema extends I ? Record<string, never> : InferOutput<I>
 /** What a handler may return: the input of the output schema, or a `Reply`. Anything without an output schema. */
-type Returned<O> = Schema extends O ? unknown : InferInput<O> | Reply
+type HandlerReturn<O> = Schema extends O ? unknown : InferInput<O> | Reply
 
 /** What an `async function*` handler yields: each value is a chunk. If it returns nothing, the result consists of its chunks. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a generator without a return statement returns void
-type Streamed<O> = AsyncGenerator<unknown, Returned<O> | void, void>
+type HandlerStream<O> = AsyncGenerator<unknown, HandlerReturn<O> | void, void>
 
 /** Options of `server.resource`. */
 export type ResourceOptions<T extends string = string> = ResourceFacts<Context, VariableName<T>>
@@ -175,7 +175,7 @@ export interface Server
   tool<I extends Schema, O extends Schema>(
     name: string,
     options: ToolOptions<I, O>,
-    handler: (args: Arguments<I>, context: Context) => Awaitable<Returned<O>> | Streamed<O>,
+    handler: (args: Arguments<I>, context: Context) => Awaitable<HandlerReturn<O>> | HandlerStream<O>,
   ): Registration<ToolOptions<I, O>>
   /**
    * Registers a resource under a URI, or many under a URI template (RFC 6570). A handler that returns nothing states that there

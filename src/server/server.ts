@@ -43,6 +43,12 @@ export function createServer(options: ServerOptions): Server {
   }
   const listening = new Set<Listening>()
   const pending = (): Promise<unknown> | undefined => waitedFor(features)
+  let serves = false
+  const serving = (): void => {
+    if (serves) return
+    serves = true
+    for (const feature of features) feature.serves?.()
+  }
   const own: OwnMembers = {
     engine: made,
     audit: auditControl(kit.audit),
@@ -52,22 +58,28 @@ export function createServer(options: ServerOptions): Server {
       return server
     },
     stdio: async () => {
+      serving()
       await Promise.all([pending(), kit.opening.ready()])
       return serveStdio(made)
     },
     listen: async where => {
+      serving()
       await Promise.all([pending(), kit.opening.ready()])
       const opened = await serveHttp(made, where)
       listening.add(opened)
       for (const { listens } of features) listens?.(opened.url)
       return opened
     },
-    fetch: gated(serveFetch(made, {}), pending),
-    fetchWith: where => gated(serveFetch(made, where), pending),
+    fetch: gated(serveFetch(made, {}), pending, serving),
+    fetchWith: where => gated(serveFetch(made, where), pending, serving),
     close: () => closeAll(kit, features, made, listening),
     [Symbol.asyncDispose]: () => server.close(),
   }
-  const acceptor = { get: () => acceptorOf(made, pending()), enumerable: true }
+  const accepting = (): Acceptor => {
+    serving()
+    return acceptorOf(made, pending())
+  }
+  const acceptor = { get: accepting, enumerable: true }
   const late = { acceptor, door: { ...acceptor, enumerable: false } }
   // The members that the features declare in their API types are those that they give here.
   const server = Object.defineProperties(Object.assign({}, ...features.map(each => each.server), own), late) as Server
@@ -112,8 +124,9 @@ function waitedFor(features: readonly InstalledFeature[]): Promise<unknown> | un
   return loading.length === 0 ? undefined : Promise.all(loading)
 }
 
-function gated(handler: FetchHandler, pending: () => Promise<unknown> | undefined): FetchHandler {
+function gated(handler: FetchHandler, pending: () => Promise<unknown> | undefined, serving: () => void): FetchHandler {
   return (request, info) => {
+    serving()
     const waiting = pending()
     return waiting === undefined ? handler(request, info) : waiting.then(() => handler(request, info))
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { changesIn, cutIn, shownJson, shownText } from '../../src/cli/gateway/config.ts'
 import { connect } from '../../src/client/index.ts'
-import { queueRefusal } from '../../src/features/reliability/confirmation/queue.ts'
+import { queueRefusal } from '../../src/features/reliability/confirmation/queue-limits.ts'
 import type { GatewayOptions } from '../../src/gateway/index.ts'
 import { jsonSchema } from '../../src/server/index.ts'
 import { trial } from '../cli/trial.ts'

@@ -76,7 +76,8 @@ export function target(server: Server) {
 export async function hostWorld(given: HostOptions = {}, options: Partial<ConsoleOptions> = {}) {
   const approvals = createApprovalQueue()
   const { onApproval, onElicit, onSampleReview } = approvals
-  const observed = observeHost({ model: scripted([]), onApproval, onElicit, onSampleReview, ...given })
+  const onTrouble = () => {}
+  const observed = observeHost({ model: scripted([]), onApproval, onElicit, onSampleReview, onTrouble, ...given })
   const host = await createHost(observed.options)
   const running = await serveConsole({ host, observer: observed.observer, approvals, by: 'ann', port: 0, ...options })
   onTestFinished(async () => {

@@ -127,7 +127,7 @@ $ npx vivarium call http://127.0.0.1:7420/mcp pay amount=5
 \`\`\`
 
 \`\`\`console [gateway]
-  → vivarium gateway approvals gateway.yaml --approve ~anonymous.827b3c51-408f-4358-953b-5a0099e9346a
+  → vivarium gateway approvals gateway.yaml --approve '~anonymous.827b3c51-408f-4358-953b-5a0099e9346a'
 \`\`\`
 
 \`\`\`console
@@ -230,7 +230,7 @@ Open
   },
 ]
 
-describe('the tasks for readers', () => {
+describe('the tasks of docs/tasks.md', () => {
   let postgres: TestPostgres
   beforeAll(async () => {
     postgres = await startPostgres()

@@ -38,7 +38,7 @@ interface AuthorizerSettings {
 const mostTries = 3
 
 /** What is held at the moment. */
-interface Held {
+interface HeldCredentials {
   readonly found: DiscoveredAuthorization
   readonly identity: Identity
   readonly tokens: OAuthTokens
@@ -54,7 +54,7 @@ export class OAuthAuthorizer implements Credentials {
   readonly #records: AuthorizationRecords
   readonly #bound: IssuerBinding
   readonly #flight: Flight
-  #held: Held | undefined
+  #held: HeldCredentials | undefined
   #prover: Prover | undefined
   /** Asked for so far at the authorization server of this name. */
   #asked: { readonly issuer: string; readonly scopes: readonly string[] } | undefined
@@ -94,7 +94,7 @@ export class OAuthAuthorizer implements Credentials {
     if (this.#prover !== undefined) this.#takesNonce(header('dpop-nonce'))
   }
 
-  #credentials(held: Held, method: string, url: URL): CredentialHeaders | Promise<CredentialHeaders> {
+  #credentials(held: HeldCredentials, method: string, url: URL): CredentialHeaders | Promise<CredentialHeaders> {
     if (held.tokens.type === 'bearer' || this.#prover === undefined) return held.headers
     return this.#prover.headers(held.tokens.access, method, url)
   }
@@ -226,12 +226,22 @@ export class OAuthAuthorizer implements Credentials {
 
   // ── holding tokens ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async #keep(found: DiscoveredAuthorization, identity: Identity, tokens: OAuthTokens, source: Held['source']): Promise<void> {
+  async #keep(
+    found: DiscoveredAuthorization,
+    identity: Identity,
+    tokens: OAuthTokens,
+    source: HeldCredentials['source'],
+  ): Promise<void> {
     await this.#records.keepTokens(found, identity.id, tokens)
     await this.#hold(found, identity, tokens, source)
   }
 
-  async #hold(found: DiscoveredAuthorization, identity: Identity, tokens: OAuthTokens, source: Held['source']): Promise<void> {
+  async #hold(
+    found: DiscoveredAuthorization,
+    identity: Identity,
+    tokens: OAuthTokens,
+    source: HeldCredentials['source'],
+  ): Promise<void> {
     await this.#possess(tokens)
     const headers = { authorization: `${tokens.type === 'dpop' ? 'DPoP' : 'Bearer'} ${tokens.access}` }
     this.#asked = { issuer: found.server.issuer, scopes: tokens.scopes }
@@ -287,7 +297,7 @@ function isUnknownClient(error: unknown): boolean {
   return error instanceof AuthorizationError && (error.code === 'invalid_client' || error.code === 'unauthorized_client')
 }
 
-function refusedAgain({ found }: Held): AuthorizationError {
+function refusedAgain({ found }: HeldCredentials): AuthorizationError {
   return new AuthorizationError(
     'refused-again',
     `The server refuses a token that ${clip(found.server.issuer)} has just issued for it; check that both agree on the resource ${clip(found.resource)}`,

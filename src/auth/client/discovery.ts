@@ -178,14 +178,14 @@ function canonical({ origin, pathname }: URL): string {
 
 // ── fetching ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-interface Fetched {
+interface FetchedMetadata {
   readonly value?: Metadata
   readonly why?: string
   /** There is nothing at this place. */
   readonly absent?: boolean
 }
 
-async function fetchJson(url: URL, looking: Looking): Promise<Fetched> {
+async function fetchJson(url: URL, looking: Looking): Promise<FetchedMetadata> {
   const response = await reach(url, looking)
   if (response.status !== 200) {
     const absent = response.status >= 400 && response.status < 500

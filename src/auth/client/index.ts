@@ -1,7 +1,8 @@
 /**
  * Authorizing a client, by plain functions that `connect` takes. Nothing of OAuth is loaded before a server asks for it.
  */
-import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
+import { type CredentialHeaders, type CredentialRefusal, type Credentials, challengeParameter } from '../../core/credentials.ts'
+import { clip } from '../../jsonrpc/limits.ts'
 import { AuthorizationError, checkServer } from '../addresses.ts'
 import type { OAuthGrant } from './grants.ts'
 import { Binding } from './issuer-binding.ts'
@@ -181,9 +182,11 @@ class BearerAuthorizer implements Credentials {
     return this.#headers ?? this.#fetch()
   }
 
-  async refused({ status, sent, times }: CredentialRefusal): Promise<void> {
+  async refused({ status, header, sent, times }: CredentialRefusal): Promise<void> {
     if (status === 403) {
-      throw new AuthorizationError('scope', 'The server refuses the scope of the token (HTTP 403); use a token with more scopes')
+      const scopes = challengeParameter(header('www-authenticate'), 'scope')
+      const wanted = scopes === undefined ? 'more scopes' : `the scopes ${clip(scopes, 500)}`
+      throw new AuthorizationError('scope', `The token lacks a scope (HTTP 403); use a token with ${wanted}`)
     }
     const refused = sent?.['authorization']
     if (times <= 2) {

@@ -12,7 +12,7 @@ import type { OutboundContext } from './options.ts'
 import type { TokenStorage } from './storage.ts'
 
 /** As much of an authorization server's metadata as says who it is. */
-interface Named {
+interface IssuerNames {
   readonly issuer: string
   readonly token_endpoint?: string | undefined
 }
@@ -67,12 +67,12 @@ export class IssuerBinding {
   }
 
   /** Throws where nothing is to be shown to this one; binds nothing yet. */
-  async check(server: Named): Promise<void> {
+  async check(server: IssuerNames): Promise<void> {
     this.#judge(server, await this.#known())
   }
 
   /** The same, before something is shown to it: from now on the client belongs to it. */
-  async admit(server: Named): Promise<void> {
+  async admit(server: IssuerNames): Promise<void> {
     const stored = await this.#stored()
     // Nothing is awaited from here to `set`: of two connections that are opened at once the first one binds the other.
     const first = this.#first.get(this.#scope)
@@ -108,7 +108,7 @@ export class IssuerBinding {
     return issuer === undefined || stored?.issuer === issuer ? stored : undefined
   }
 
-  #judge(server: Named, known: Party | undefined): void {
+  #judge(server: IssuerNames, known: Party | undefined): void {
     const issuer = this.#options.issuer ?? known?.issuer
     if (issuer !== undefined && server.issuer !== issuer) throw issuerMismatch(issuer, server.issuer)
     const { tokenEndpoint } = this.#options
@@ -125,7 +125,7 @@ export class IssuerBinding {
   }
 }
 
-function partyOf({ issuer, token_endpoint: endpoint }: Named): Party {
+function partyOf({ issuer, token_endpoint: endpoint }: IssuerNames): Party {
   return { issuer, tokenOrigin: originOf(endpoint) ?? originOf(issuer) }
 }
 
@@ -133,7 +133,7 @@ function partyOf({ issuer, token_endpoint: endpoint }: Named): Party {
  * The name under which tokens and registrations are kept: the issuer, and the origin of its token endpoint where that is
  * another. So nothing that was got with one endpoint is found, and shown, when metadata names one elsewhere.
  */
-function partyName(server: Named): string {
+function partyName(server: IssuerNames): string {
   const { issuer, tokenOrigin } = partyOf(server)
   return tokenOrigin === originOf(issuer) ? issuer : `${issuer} ${tokenOrigin}`
 }
@@ -150,7 +150,7 @@ export function issuerMismatch(expected: string, named: string): AuthorizationEr
   )
 }
 
-function endpointMoved({ issuer, token_endpoint: named = 'none' }: Named, expected: string): AuthorizationError {
+function endpointMoved({ issuer, token_endpoint: named = 'none' }: IssuerNames, expected: string): AuthorizationError {
   return new AuthorizationError(
     'issuer-mismatch',
     `The metadata of ${clip(issuer)} now names the token endpoint ${clip(named)}, but these credentials belong to ${clip(expected)}. Nothing was sent to it. If you trust the new one, set the option tokenEndpoint to it`,
@@ -211,7 +211,7 @@ export interface ClientRegistration {
 
 /** What tokens are for, and who gives them. */
 interface Audience {
-  readonly server: Named
+  readonly server: IssuerNames
   readonly resource: string
 }
 
@@ -234,16 +234,16 @@ export class AuthorizationRecords {
     return this.#write(['tokens', partyName(server), resource, client], tokens)
   }
 
-  async registration(server: Named): Promise<ClientRegistration | undefined> {
+  async registration(server: IssuerNames): Promise<ClientRegistration | undefined> {
     const value = await this.#read(['client', partyName(server)])
     return isRegistration(value) ? value : undefined
   }
 
-  keepRegistration(server: Named, registration: ClientRegistration): Promise<void> {
+  keepRegistration(server: IssuerNames, registration: ClientRegistration): Promise<void> {
     return this.#write(['client', partyName(server)], registration)
   }
 
-  dropRegistration(server: Named): Promise<void> {
+  dropRegistration(server: IssuerNames): Promise<void> {
     return this.#guard(() => this.#storage.delete(JSON.stringify(['client', partyName(server)])))
   }
 

@@ -12,14 +12,14 @@ import { checkResource, type ResourceAuthorization, type Settings } from './opti
 import { createVerifier, type TokenSender, tokenFingerprint, VerifiedTokenCache, type Verifier } from './verifier.ts'
 
 /** Undefined when there is none. `fault`: something was brought that is no such token. */
-type Brought = { readonly token: string } | { readonly fault: string } | undefined
+type PresentedToken = { readonly token: string } | { readonly fault: string } | undefined
 
 /** Longer ones are not looked at. */
 const longestToken = 16 * 1024
 
 const tokenSyntax = /^[A-Za-z0-9\-._~+/]+=*$/
 
-function bearerOf(header: HeaderReader, request: HttpRequestFacts): Brought {
+function bearerOf(header: HeaderReader, request: HttpRequestFacts): PresentedToken {
   if (holdsToken(request.url))
     return { fault: 'A token in the address is refused because it would appear in logs. Send it in the Authorization header' }
   const value = header('authorization')

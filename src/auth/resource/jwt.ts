@@ -153,7 +153,7 @@ const words: ReadonlyMap<string, string> = new Map([
 
 // What a token says → who it is, or why it is not good here. One place for JWTs and for what an issuer tells of other tokens.
 
-interface Expected {
+interface ExpectedClaims {
   readonly issuer: string
   readonly audiences: readonly string[]
   readonly now: number
@@ -165,7 +165,7 @@ export const skewMs = 60_000
 type Claims = Readonly<Record<string, unknown>>
 
 /** A principal, or what is wrong with the token in the words that its bearer is told. */
-export function principalFromClaims(claims: Claims, { issuer, audiences, now }: Expected): Principal | string {
+export function principalFromClaims(claims: Claims, { issuer, audiences, now }: ExpectedClaims): Principal | string {
   const { iss, sub, exp, nbf } = claims
   if (iss !== issuer) return 'it has another issuer'
   if (!namesOneOf(claims['aud'], audiences)) return 'it has another audience'

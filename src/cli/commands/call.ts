@@ -1,8 +1,10 @@
 /** `vivarium call`: calls a tool with arguments as they are typed, and prints what came of it. */
 import { type Client, suggestionText, type Tool, type ToolOutcome } from '../../client/index.ts'
 import { durationText } from '../../core/clock.ts'
-import { meantText } from '../../core/suggestion.ts'
+import { meantText, shellWord } from '../../core/suggestion.ts'
 import type { ContentBlock } from '../../features/mcp/content/messages.ts'
+import { confirmationExtension } from '../../features/reliability/confirmation/messages.ts'
+import { needsApprovalId } from '../../features/reliability/confirmation/queue.ts'
 import { dataReference } from '../../features/reliability/data-references/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { given } from '../../jsonrpc/message.ts'
@@ -38,6 +40,8 @@ interface CallOptions extends ConnectingOptions, QuestionOptions {
   readonly budgetTime?: number
   /** What the call is for, told to the server. */
   readonly intent?: string
+  /** The id of an approval for this call. */
+  readonly approvalId?: string
   /** Run it as a task, where the tool allows it. */
   readonly task?: boolean
 }
@@ -54,6 +58,7 @@ export const call: Verb = (command, io) => {
     .option('--budget <units>', 'Limit what the call may cost', { parse: count })
     .option('--budget-time <time>', 'Limit how long the server may take: 30s', { parse: milliseconds })
     .option('--intent <sentence>', 'Tell the server what the call is for')
+    .option('--approval-id <id>', 'Repeat a call that an operator has approved: the id that the refused call named')
     .option('--task', 'Run the call as a task, if the tool supports it')
   connectingOptions(askOptions(command))
     .note(
@@ -118,7 +123,7 @@ async function callOn(
   const waited = screen.work(`${brief(name, 60)} runs`)
   const started = performance.now()
   try {
-    const { key, intent, task, budget: units, budgetTime: time } = options
+    const { key, intent, task, budget: units, budgetTime: time, approvalId } = options
     const outcome = await client.callTool(name, args, {
       signal: io.signal,
       onProgress: step => {
@@ -126,6 +131,7 @@ async function callOn(
         progress.show(step)
       },
       ...given({ idempotencyKey: key, intent, task }),
+      ...(approvalId !== undefined && { meta: { [confirmationExtension]: { approval_id: approvalId } } }),
       ...((units !== undefined || time !== undefined) && { budget: given({ units, time }) }),
     })
     waited()
@@ -147,7 +153,7 @@ function toolNamed(tools: readonly Tool[], name: string): Tool {
 }
 
 /** What printing a result needs beside it. */
-interface Shown {
+interface ResultContext {
   readonly client: Client
   readonly name: string
   readonly options: CallOptions
@@ -159,7 +165,7 @@ interface Shown {
 }
 
 /** Prints a result, what was declined, warnings and the cost. Throws where the tool reports an error. */
-async function show(outcome: ToolOutcome, shown: Shown): Promise<number> {
+async function show(outcome: ToolOutcome, shown: ResultContext): Promise<number> {
   const { options, printer, declined, name, client, ms } = shown
   const { isError, content, structured, problem, cost, warnings, suggestion, meta } = outcome
   const { aside } = printer
@@ -200,11 +206,18 @@ function toolError(name: string, { text, problem }: ToolOutcome): CliError {
   const said = problem === undefined ? text : problem.message
   return new CliError(
     `${clip(name)} failed: ${brief(said === '' ? 'the server does not say why' : said, 600)}`,
-    problem?.suggestion,
+    approvalFix(problem) ?? problem?.suggestion,
     {
       exit: 5,
     },
   )
+}
+
+/** How a call that waits for an operator is made again with this command, by a caller that only the id of the approval makes known. */
+function approvalFix(problem: ToolOutcome['problem']): string | undefined {
+  const id = problem?.details?.['approval_id']
+  if (problem?.code !== 'CONFIRMATION_REQUIRED' || typeof id !== 'string' || !needsApprovalId(id)) return undefined
+  return `Repeat the command within 5 minutes after it has been approved, with --approval-id ${shellWord(clip(id, 200))}`
 }
 
 /** A call that was refused because nobody answered says so itself; what would have answered is told with it. */

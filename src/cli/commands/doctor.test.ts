@@ -190,6 +190,8 @@ describe('addresses', () => {
     const it = await trial({})
     const token = await http((_, res) => res.writeHead(401, { 'www-authenticate': 'Bearer' }).end())
     expect((await wrongs(it, token)).join('\n')).toMatch(/^3\n.*The server requires a token.*\n→ .*--bearer-env NAME/)
+    const refusing = await http((_, res) => res.writeHead(403).end('Not you'))
+    expect((await wrongs(it, refusing)).join('\n')).toMatch(/^1\n.*refuses the request: HTTP 403 Not you/)
     const busy = await http((_, res) => res.writeHead(429, { 'retry-after': '30' }).end())
     expect((await wrongs(it, busy)).join('\n')).toMatch(/^4\n.*too many requests.*\n→ Retry after 30 s/)
     const empty = await http((_, res) => res.writeHead(404).end())

@@ -5,12 +5,12 @@ import type { ConfigFault, ConfiguredServer, HostConfig } from '../../host/confi
 import { clip } from '../../jsonrpc/limits.ts'
 import { type ConfigPlaces, configPlacesOf, configuredFiles, readNamed } from '../configured-servers.ts'
 import { type ConnectingOptions, connectingOptions } from '../connecting.ts'
-import { type Examined, examine } from '../doctor/examine.ts'
+import { type Examination, examine } from '../doctor/examine.ts'
 import { exitOf, type Finding, fail, WaitDisplay, warn } from '../doctor/finding.ts'
 import { CliError, type Io, textAt } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
-import { type Resolved, resolveTarget, splitTarget } from '../target.ts'
+import { type ResolvedTarget, resolveTarget, splitTarget } from '../target.ts'
 import { brief, joinedText, say } from '../terminal/text.ts'
 import type { FileToUse } from '../trust/config-file.ts'
 import { useFile } from '../trust/consent.ts'
@@ -93,7 +93,7 @@ interface Row {
   readonly server: string
   /** It is switched off in the config, and was not started. */
   readonly disabled?: boolean
-  readonly examined: Examined
+  readonly examined: Examination
 }
 
 /** How many servers are started at a time. */
@@ -186,7 +186,7 @@ async function examineServer(
   waits: WaitDisplay,
 ): Promise<Row> {
   if (disabled) return { server: name, disabled, examined: { findings: [], summary: undefined, tools: [] } }
-  const resolved: Resolved = {
+  const resolved: ResolvedTarget = {
     label: clip(name),
     again: clip(name),
     target,

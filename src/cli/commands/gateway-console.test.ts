@@ -89,3 +89,22 @@ test('a role that does not exist, a port in use and settings for later versions 
   const refused = await it.run(['gateway', 'taken.yaml', '--port', '0'])
   expect([refused.code, refused.err]).toEqual([1, expect.stringContaining(`The port ${port} of the console is in use`)])
 })
+
+test('where the usual port is in use another one is taken and told, and over SSH the tunnel to it', {
+  timeout: 120_000,
+}, async () => {
+  const taken = createServer()
+  // Where it is in use already, as by a console of this machine, that is as good.
+  await new Promise<unknown>(resolve => taken.on('error', resolve).listen(7425, '127.0.0.1', () => resolve(undefined)))
+  onTestFinished(() => void taken.close())
+  const it = await trial({ 'bank.mjs': server, 'gateway.yaml': file.replace('{ port: 0 }', 'true') })
+  const { until, err } = it.start(['gateway', 'gateway.yaml', '--port', '0'], {
+    SSH_CONNECTION: '192.0.2.7 52111 192.0.2.9 22',
+  })
+  const [, port = ''] = await until(/console {2}http:\/\/127\.0\.0\.1:(\d+)\//, 'err')
+  await until(/Port 7425 is in use, so the console uses \d+/, 'err')
+  await until(/ssh -L /, 'err')
+  expect(port).not.toBe('7425')
+  expect(err()).toContain(`so the console uses ${port}\n`)
+  expect(err()).toContain(`ssh -L ${port}:127.0.0.1:${port} 192.0.2.9\n`)
+})

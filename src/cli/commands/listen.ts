@@ -57,7 +57,7 @@ function countOf(text: string): number {
 }
 
 /** Something that was heard. */
-interface Heard {
+interface HeardMessage {
   readonly kind: 'event' | 'push' | 'updated' | 'list' | 'log'
   /** The event, feature set, resource, list or logger. */
   readonly name: string
@@ -77,7 +77,7 @@ async function run(call: VerbCall<ListenOptions>, io: Io): Promise<number> {
   const signal = AbortSignal.any(limits)
   const printer = printerOf(io)
   let left = options.count ?? Number.POSITIVE_INFINITY
-  const tell = (heard: Heard): void => {
+  const tell = (heard: HeardMessage): void => {
     if (left <= 0) return
     if (options.format === 'json') printer.json(heard, true)
     else printer.line(lineOf(heard, printer))
@@ -163,11 +163,11 @@ async function subscribe(
   client: Client,
   options: ListenOptions,
   following: Following,
-  tell: (heard: Heard) => void,
+  tell: (heard: HeardMessage) => void,
 ): Promise<readonly string[]> {
   const { signal } = following
   const hears: string[] = []
-  const follow = <T>(what: string, items: AsyncIterable<T>, heard: (item: T) => Heard): void =>
+  const follow = <T>(what: string, items: AsyncIterable<T>, heard: (item: T) => HeardMessage): void =>
     following.follow(what, items, item => tell(heard(item)))
   const chosen = options.event !== undefined || options.resource !== undefined
   for (const kind of ['tools', 'prompts', 'resources'] as const) {
@@ -219,7 +219,7 @@ async function announced(client: Client): Promise<readonly string[]> {
 }
 
 /** A push of MCP Live as a line. */
-function pushed({ featureSet, eventId, content, timestamp }: PushEvent): Heard {
+function pushed({ featureSet, eventId, content, timestamp }: PushEvent): HeardMessage {
   return { kind: 'push', name: featureSet, id: eventId, data: content, at: new Date(timestamp) }
 }
 
@@ -229,7 +229,7 @@ const marks = { event: '◆', push: '▶', updated: '↻', list: '≡', log: '·
 const words = { event: 'event', push: 'push', updated: 'updated', list: 'list changed', log: 'log' } as const
 
 /** One thing that was heard, for people. */
-function lineOf({ kind, name, data, at }: Heard, { paint }: Printer): TerminalText {
+function lineOf({ kind, name, data, at }: HeardMessage, { paint }: Printer): TerminalText {
   const said = data === undefined ? '' : say` ${brief(textOf(data), 400)}`
   return say`${paint.dim(clockText(at.getTime()))} ${paint.good(marks[kind])} ${paint.dim(words[kind])} ${paint.name(name)}${said}`
 }

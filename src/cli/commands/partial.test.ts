@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { trial } from '../../../test/cli/trial.ts'
 import { type Duration, toMilliseconds } from '../../core/clock.ts'
 import { waitMs } from '../connecting.ts'
-import type { Resolved } from '../target.ts'
+import type { ResolvedTarget } from '../target.ts'
 
 const plain = join(import.meta.dirname, '../../../test/cli/plain-server.mjs')
 
@@ -115,9 +115,9 @@ describe('a program that never answers', () => {
     const { run } = await trial({})
     const { out } = await run(['list', '--help'])
     const [, usual, fetched] = /default: (\w+); (\w+) to\s+open/.exec(out.replace(/\s+/g, ' ')) ?? []
-    const waits = (command: string) => waitMs({ target: { command } } as Resolved, {})
+    const waits = (command: string) => waitMs({ target: { command } } as ResolvedTarget, {})
     expect([usual, fetched].map(text => toMilliseconds(text as Duration, 'help'))).toEqual([waits('node'), waits('npx')])
-    expect(waitMs({ target: { command: 'npx' } } as Resolved, { timeout: 3_000 })).toBe(3_000)
+    expect(waitMs({ target: { command: 'npx' } } as ResolvedTarget, { timeout: 3_000 })).toBe(3_000)
   })
 })
 

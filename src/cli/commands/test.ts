@@ -27,6 +27,7 @@ import {
   startIssuer,
   tableOf,
 } from '../../conformance/index.ts'
+import { shellWord } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { given } from '../../jsonrpc/message.ts'
 import { authorizationOf, bearerAbout, type ConnectingOptions, headerAbout, headersOf, targetAbout } from '../connecting.ts'
@@ -34,7 +35,6 @@ import { CliError, type Io } from '../io.ts'
 import { createProgress, printerOf } from '../print.ts'
 import { connectionGroup, type Verb, type VerbCall } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
-import { shellWord } from '../terminal/text.ts'
 import { trustOption } from '../trust/consent.ts'
 
 /** The options of `vivarium test`. */

@@ -1,8 +1,10 @@
 /** Why an address does not serve: nobody there, another path, a web page, an old endpoint, a certificate, a sign-in. */
 import { durationText } from '../../core/clock.ts'
+import { challengeParameter, lacksScope } from '../../core/credentials.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { revisions } from '../../revisions/index.ts'
+import { carriesToken, moreScopes, newToken } from '../server-errors.ts'
 import { brief } from '../terminal/text.ts'
 import { type Finding, fail, noServer, warn } from './finding.ts'
 
@@ -106,14 +108,14 @@ interface Answer {
 }
 
 /** Why there was no answer. */
-interface Unreached {
+interface UnreachableReason {
   /** Of the system or of TLS; TIMEOUT where nobody answered. */
   readonly code: string
   readonly message: string
 }
 
 /** Sends the handshake to an address. */
-async function post(url: URL, { headers, signal, waitMs }: Probing): Promise<Answer | Unreached> {
+async function post(url: URL, { headers, signal, waitMs }: Probing): Promise<Answer | UnreachableReason> {
   try {
     const response = await fetch(url, {
       method: 'POST',
@@ -160,7 +162,7 @@ async function beginning(response: Response): Promise<string> {
 }
 
 /** The finding for an address that nobody answers at. */
-function unreachableAt(url: URL, { code, message }: Unreached, waitMs: number): Finding {
+function unreachableAt(url: URL, { code, message }: UnreachableReason, waitMs: number): Finding {
   const plain = url.href.replace(/^https/, 'http')
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return atAddress(`The host ${clip(url.hostname)} does not exist`, 'Correct the name, or check your network')
@@ -238,10 +240,17 @@ async function refused(url: URL, { status, challenge, text }: Answer, probing: P
       4,
     )
   if (status === 403 && challenge === undefined)
-    return refusedBy(
+    return fail(
+      'auth',
       `The server refuses the request: HTTP 403 ${brief(text, 300)}`,
       'Check which Host and Origin names the server accepts, and your permissions',
+      1,
     )
+  const described = clip(challengeParameter(challenge, 'error_description') ?? '', 300)
+  const because = described === '' ? '' : `: ${described}`
+  if (lacksScope(status, challenge)) return fail('auth', `The token lacks a scope (HTTP 403)${because}`, moreScopes(challenge), 1)
+  if (status === 401 && carriesToken(probing.headers))
+    return refusedBy(`The server refuses the token (HTTP ${status})${because}`, newToken)
   const [, named] = /resource_metadata="([^"]+)"/.exec(challenge ?? '') ?? []
   const known = `/.well-known/oauth-protected-resource${url.pathname === '/' ? '' : url.pathname}`
   const metadata = named !== undefined && URL.canParse(named) ? new URL(named) : new URL(known, url)

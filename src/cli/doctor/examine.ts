@@ -12,7 +12,7 @@ import { type ConnectingOptions, isFetched, optionsFor, probeMs } from '../conne
 import type { Io } from '../io.ts'
 import { type Lists, listsOf, missingLists } from '../lists.ts'
 import { addressIn, errorWords } from '../server-errors.ts'
-import { networkIn, type Resolved } from '../target.ts'
+import { networkIn, type ResolvedTarget } from '../target.ts'
 import { brief } from '../terminal/text.ts'
 import { examineAddress, streamableAt } from './address.ts'
 import { examineOffers } from './definitions.ts'
@@ -20,7 +20,7 @@ import { type Finding, fail, ok, type WaitDisplay, warn } from './finding.ts'
 import { examineCommand, examineOutput, examineStart, isFramed, nodeOf, type Traces } from './program.ts'
 
 /** What came of the examination of one server. */
-export interface Examined {
+export interface Examination {
   readonly findings: readonly Finding[]
   /** In a few words, where it works. */
   readonly summary: string | undefined
@@ -44,7 +44,7 @@ const closeMs = 300
 const tailLines = 20
 
 /** What was noticed while the server was opened. */
-interface Noted extends Traces {
+interface StartTraces extends Traces {
   readonly noise: string[]
   readonly stderr: string[]
   /** By which the client reached it in the end. */
@@ -52,12 +52,17 @@ interface Noted extends Traces {
 }
 
 /** Examines one server: its command or address, how it opens, and what it offers. */
-export async function examine(resolved: Resolved, options: ConnectingOptions, io: Io, waits: WaitDisplay): Promise<Examined> {
+export async function examine(
+  resolved: ResolvedTarget,
+  options: ConnectingOptions,
+  io: Io,
+  waits: WaitDisplay,
+): Promise<Examination> {
   const { target, folder } = resolved
   const command = typeof target === 'object' && 'command' in target ? target : undefined
   const before = command === undefined ? [] : examineCommand(command, io.env, folder)
   if (before.some(({ level }) => level === 'fail')) return { findings: before, summary: undefined, tools: [] }
-  const traces: Noted = { noise: [], stderr: [], carrier: '' }
+  const traces: StartTraces = { noise: [], stderr: [], carrier: '' }
   const limitMs = options.timeout ?? (isFetched(target) ? fetchMs : openMs)
   const waited = waits.add({ name: resolved.label, limitMs, said: () => traces.stderr.at(-1) ?? traces.noise.at(-1) })
   const begun = performance.now()
@@ -89,7 +94,13 @@ export async function examine(resolved: Resolved, options: ConnectingOptions, io
 type Opening = { readonly client: Client; readonly missing: ReadonlySet<string> } | { readonly why: Finding }
 
 /** A client; or why there is none. What has not ended by then ends by itself. */
-async function open(resolved: Resolved, options: ConnectingOptions, io: Io, traces: Noted, limitMs: number): Promise<Opening> {
+async function open(
+  resolved: ResolvedTarget,
+  options: ConnectingOptions,
+  io: Io,
+  traces: StartTraces,
+  limitMs: number,
+): Promise<Opening> {
   const { target } = resolved
   const command = typeof target === 'object' && 'command' in target ? target : undefined
   const enough = new AbortController()
@@ -138,7 +149,7 @@ async function open(resolved: Resolved, options: ConnectingOptions, io: Io, trac
 }
 
 /** Ends the waiting for one that serves at an address: it will say nothing on its output. */
-function heard(command: Command, traces: Noted, enough: AbortController): Command & { readonly closeMs: number } {
+function heard(command: Command, traces: StartTraces, enough: AbortController): Command & { readonly closeMs: number } {
   const line = (text: string): void => {
     keep(traces.stderr, text)
     if (addressIn(text) !== undefined)
@@ -152,7 +163,7 @@ const silent = (why: string): Error => new DOMException(why, 'TimeoutError')
 
 /** What an address answers to plain requests, asked once the client has failed or takes long. */
 async function lookAside(
-  target: Resolved['target'],
+  target: ResolvedTarget['target'],
   headers: Readonly<Record<string, string>>,
   connecting: Promise<unknown>,
   { timeout }: ConnectingOptions,
@@ -223,7 +234,7 @@ function old(revision: string): readonly Finding[] {
 }
 
 /** A warning where the server was reached by the old pair of endpoints. */
-async function oldPair(target: Resolved['target'], carrier: string, { signal }: Io): Promise<readonly Finding[]> {
+async function oldPair(target: ResolvedTarget['target'], carrier: string, { signal }: Io): Promise<readonly Finding[]> {
   if (carrier !== 'sse' || (typeof target !== 'string' && !(target instanceof URL))) return []
   const better = await streamableAt(new URL(target), { headers: {}, signal, waitMs: asideMs })
   const fix =

@@ -4,7 +4,8 @@ import { createInterface } from 'node:readline/promises'
 import type { Audit } from '../../core/audit/audit.ts'
 import { realClock } from '../../core/clock.ts'
 import { Problem } from '../../core/problem.ts'
-import { answer, argumentsOf, waiting } from '../../features/reliability/confirmation/queue.ts'
+import { shellWord } from '../../core/suggestion.ts'
+import { answer, argumentsOf, isWaitedFor, needsApprovalId, waiting } from '../../features/reliability/confirmation/queue.ts'
 import type { GatewayConfig } from '../../gateway/index.ts'
 import { type Approval, launchApproval, toolApproval } from '../../gateway/trust/approvals.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
@@ -63,11 +64,22 @@ export async function approvals(
 
 /** Answers one id and prints what was answered. */
 async function settle(found: Waiting, id: string, yes: boolean, by: string, { line }: Printer): Promise<void> {
+  const waits = await found.isWaitedFor(id)
   const answered = await found.answer(id, yes, by).catch(error => {
     throw error instanceof Problem ? new CliError(error.message, error.suggestion) : error
   })
   if (!answered) throw nothing(id)
   line(`${yes ? 'Approved' : 'Refused'} by ${shownText(by)}: ${shownText(id)}`)
+  if (waits !== undefined) line(`  ${callerLine(id, yes, waits)}`)
+}
+
+/** What the answer means for the caller: one that waits goes on, one that has gone has to call again. */
+function callerLine(id: string, yes: boolean, waits: boolean): string {
+  if (waits) return yes ? 'The caller is waiting: the call continues now.' : 'The caller is waiting: the call is refused now.'
+  const gone = 'The caller does not wait any more'
+  if (!yes) return `${gone}. The same call is refused for 15 minutes, without a question.`
+  const how = needsApprovalId(id) ? `, with this id (vivarium call … --approval-id ${shellWord(id)})` : ''
+  return `${gone}. If it repeats exactly this call within 5 minutes${how}, the call runs once without a new question.`
 }
 
 /** The failure for an id under which nothing waits. */
@@ -95,7 +107,7 @@ function seenWhole({ approvals: all, tools }: Waiting, id: string, file: string)
   if (length === undefined) return
   throw new CliError(
     `${stored === undefined ? 'The arguments of this call' : 'The changes of this tool'} have ${length} characters, more than the list shows`,
-    `Read them in full and approve: vivarium gateway approvals ${file} --show ${id} --approve ${id}`,
+    `Read them in full and approve: vivarium gateway approvals ${shellWord(file)} --show ${shellWord(id)} --approve ${shellWord(id)}`,
   )
 }
 
@@ -122,7 +134,8 @@ function show({ tools }: Waiting, each: Approval, { line, paint }: Printer, whol
     const at = server === undefined ? '' : ` (${shownText(tool)} of ${shownText(server)})`
     line(`  A call of ${shownText(each.tool)}${at}, risk ${each.risk}`)
     line(`  by ${shownText(who || 'an unknown caller')}${rule ? `, held by the rule ${shownText(rule)}` : ''}`)
-    line(`  since ${new Date(each.askedAt).toISOString()}, until ${new Date(each.expires).toISOString()}`)
+    const waits = each.callerWaits ? 'the caller is waiting' : 'the caller has to repeat the call'
+    line(`  since ${new Date(each.askedAt).toISOString()}, until ${new Date(each.expires).toISOString()}; ${waits}`)
     for (const text of argumentLines(each, whole)) line(`  ${text}`)
     return
   }
@@ -130,7 +143,7 @@ function show({ tools }: Waiting, each: Approval, { line, paint }: Printer, whol
   const stored = tools.get(each.id)
   for (const change of stored === undefined ? each.changes.map(shownText) : changesIn(stored, whole)) line(`  ${change}`)
   if (!whole && stored !== undefined && cutIn(stored) !== undefined)
-    line(`  ${cutIn(stored)} characters in total: read them with --show ${shownText(each.id)} before you approve`)
+    line(`  ${cutIn(stored)} characters in total: read them with --show ${shellWord(shownText(each.id))} before you approve`)
 }
 
 /** The arguments of a call; of long ones the beginning, unless they are wanted whole. */
@@ -139,7 +152,10 @@ function argumentLines(call: Extract<Approval, { readonly kind: 'call' }>, whole
   if (given === undefined) return [`Its arguments (${length} characters) are no longer in the store: it can only be refused`]
   const text = shownJson(given)
   if (whole || length <= previewed) return [text]
-  return [`${text.slice(0, previewed)}…`, `${length} characters in total: read them with --show ${call.id} before you approve`]
+  return [
+    `${text.slice(0, previewed)}…`,
+    `${length} characters in total: read them with --show ${shellWord(call.id)} before you approve`,
+  ]
 }
 
 /** The user of this machine. */
@@ -161,6 +177,8 @@ interface Waiting {
   readonly tools: ReadonlyMap<string, StoredTool>
   /** False where nothing of that name waits. */
   answer(id: string, yes: boolean, by: string): Promise<boolean>
+  /** Whether the caller of a call waits for the answer; undefined for what is no call. */
+  isWaitedFor(id: string): Promise<boolean | undefined>
 }
 
 /** `work` gets all there is now. */
@@ -186,6 +204,7 @@ async function withWaiting<T>(config: Config, work: (waiting: Waiting) => Promis
     return await work({
       approvals,
       tools,
+      isWaitedFor: async id => (calls.some(each => each.id === id) ? isWaitedFor(store, id) : undefined),
       answer: async (id, yes, by) => {
         const stored = tools.get(id)
         const start = [...starts].find(([, launch]) => launch.id === id)

@@ -32,7 +32,7 @@ export async function checkGateway(config: Config, io: Io, format: 'text' | 'jso
 }
 
 /** A name that clients see, and what rules say of it. */
-interface Offered extends OfferedName {
+interface CheckedName extends OfferedName {
   /** What becomes of a call without arguments, by which rule; of tools only. */
   readonly do?: string
   readonly rule?: string
@@ -43,7 +43,7 @@ interface Offered extends OfferedName {
 }
 
 /** Connects to the servers of the file and asks what they offer. */
-async function look(config: Config): Promise<Found> {
+async function look(config: Config): Promise<CheckReport> {
   // What is looked at here is not to be remembered as seen.
   const { store, listen, ...options } = optionsOf(config)
   // Nor is it to be started in a way that nobody has approved.
@@ -70,7 +70,7 @@ async function look(config: Config): Promise<Found> {
 }
 
 /** The names of rules that are about nothing that is offered. */
-function idleRules(rules: readonly TargetRule[], names: readonly Offered[]): readonly string[] {
+function idleRules(rules: readonly TargetRule[], names: readonly CheckedName[]): readonly string[] {
   const isIdle = ({ isAbout }: TargetRule): boolean =>
     !names.some(({ kind, upstream, own }) => isAbout(kind === 'template' ? 'resource' : kind, upstream, own))
   return rules.filter(isIdle).map(({ rule }) => rule.name)
@@ -80,7 +80,7 @@ function idleRules(rules: readonly TargetRule[], names: readonly Offered[]): rea
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 
 /** What becomes of a call of the tool. */
-function judged(gateway: Gateway, rules: readonly TargetRule[], name: OfferedName): Offered {
+function judged(gateway: Gateway, rules: readonly TargetRule[], name: OfferedName): CheckedName {
   if (name.kind !== 'tool') return name
   const { upstream, own } = name
   const { do: effect, rule, listed } = gateway.explain({ upstream, tool: own })
@@ -96,7 +96,7 @@ function dependsOnCall({ fixed, conditions }: TargetRule): boolean {
 }
 
 /** What the file comes to, for people. */
-function print({ faults, servers, trust }: Config, found: Found | undefined, { line, paint }: Printer): void {
+function print({ faults, servers, trust }: Config, found: CheckReport | undefined, { line, paint }: Printer): void {
   for (const fault of faults) line(paint.bad(faultText(fault)))
   if (found === undefined) return line(`${counted(faults.length, 'mistake')}; no server was contacted`)
   for (const { name, status, why, revision, tools, resources, prompts, left } of found.servers) {
@@ -114,7 +114,10 @@ function print({ faults, servers, trust }: Config, found: Found | undefined, { l
 }
 
 /** A name, what it is called at its server, and what a rule says of it. */
-function nameLine({ kind, name, own, do: effect, rule, sometimes = [], listed }: Offered, paint: Printer['paint']): TerminalText {
+function nameLine(
+  { kind, name, own, do: effect, rule, sometimes = [], listed }: CheckedName,
+  paint: Printer['paint'],
+): TerminalText {
   const as = name === own ? '' : ` (${own} there)`
   const judged =
     effect === undefined ? '' : `  ${effect}${rule === 'otherwise' ? '' : ` by ${rule}`}${listed === false ? ', not listed' : ''}`
@@ -123,16 +126,16 @@ function nameLine({ kind, name, own, do: effect, rule, sometimes = [], listed }:
 }
 
 /** What was found where the file is without mistakes. */
-interface Found {
+interface CheckReport {
   readonly servers: readonly UpstreamStatus[]
   /** What clients see, with the rule for each tool. */
-  readonly names: readonly Offered[]
+  readonly names: readonly CheckedName[]
   /** Names of rules that are about no tool there is; none where a server is down, whose tools nobody knows then. */
   readonly idle: readonly string[]
 }
 
 /** What the file comes to, for programs. */
-function checkJson({ file, faults, servers }: Config, found: Found | undefined): unknown {
+function checkJson({ file, faults, servers }: Config, found: CheckReport | undefined): unknown {
   return {
     file,
     faults: faults.map(({ file: at, line, server, why: { rule, message, fix } }) => ({

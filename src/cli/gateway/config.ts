@@ -223,7 +223,7 @@ export async function signIn(config: GatewayConfig<unknown>, name: string, io: I
     })
     await client.close()
   } catch (error) {
-    throw explainServerError(error, server.target)
+    throw explainServerError(error, { label: server.target })
   }
   printerOf(io).line(`Signed in at ${server.target}. The tokens are stored, encrypted, in ${userTokens(io.env)}`)
   return 0

@@ -11,17 +11,17 @@ import { messageOf } from '../../stores/store.ts'
 import { CliError } from '../io.ts'
 
 /** What is served of it. The file may have another copy of this package, so it is known by what it can do. */
-type Served = Pick<Server, 'stdio' | 'listen' | 'close'>
+type ServableServer = Pick<Server, 'stdio' | 'listen' | 'close'>
 
 /** What a file exports. */
-interface Loaded {
-  readonly server: Served
+interface LoadedFile {
+  readonly server: ServableServer
   /** What the file exports as `auth`: what `oauth` gives. */
   readonly auth: ResourceAuthorization | undefined
 }
 
 /** Loads a file. Throws a failure that says what to correct in it. */
-export async function loadServer(file: string): Promise<Loaded> {
+export async function loadServer(file: string): Promise<LoadedFile> {
   const path = resolve(file)
   if (!existsSync(path)) throw new CliError(`The file ${clip(file)} does not exist`, 'Correct the path')
   if (!/\.[cm]?[jt]sx?$/i.test(path))
@@ -50,7 +50,7 @@ function exported(value: unknown): unknown {
 }
 
 /** Whether a value can be served. */
-function isServer(value: unknown): value is Served {
+function isServer(value: unknown): value is ServableServer {
   return (
     typeof value === 'object' &&
     value !== null &&

@@ -56,7 +56,10 @@ export class LineReader {
     this.#gate = new Gate(output)
     this.#lines = createInterface({
       input,
-      ...(interactive && { output: this.#gate, completer: (line: string, done: Completed) => this.#complete(line, done) }),
+      ...(interactive && {
+        output: this.#gate,
+        completer: (line: string, done: CompletionCallback) => this.#complete(line, done),
+      }),
       terminal: interactive,
       prompt,
       historySize: 500,
@@ -214,7 +217,7 @@ export class LineReader {
     this.#gate.open = open
   }
 
-  #complete(line: string, done: Completed): void {
+  #complete(line: string, done: CompletionCallback): void {
     if (this.#asking !== undefined) return done(null, [[], line])
     this.#options.complete(line).then(
       // They would be written as they are.
@@ -225,7 +228,7 @@ export class LineReader {
 }
 
 /** How readline is told what Tab proposes. */
-type Completed = (error: null, found: [string[], string]) => void
+type CompletionCallback = (error: null, found: [string[], string]) => void
 
 /** Lets through what readline draws only while there is a prompt. */
 class Gate extends Writable {

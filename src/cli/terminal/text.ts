@@ -4,6 +4,7 @@
  * here make one. So a print that somebody forgot to think about is safe: it is a string.
  */
 import { styleText } from 'node:util'
+import { shellWord } from '../../core/suggestion.ts'
 
 /** Not exported: who could call it could print anything. */
 let make: (drawn: string) => TerminalText
@@ -135,12 +136,6 @@ export function brief(text: string, length = 100): string {
 }
 
 // Commands that are suggested, so that they can be typed as they stand.
-
-/** A word as a shell takes it: in quotes where it would be read as something else. */
-export function shellWord(word: string): string {
-  // A tilde is a home wherever a shell finds it, and zsh reads an equals sign in front as the path of a program.
-  return /^(?!=)[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
-}
 
 /** A command as it is typed. */
 export function shellWords(words: readonly string[]): string {

@@ -2,14 +2,16 @@
  * A config file that was read and is not used yet. It is parsed once: what is shown is what is used, whatever happens to the file in
  * between. Variables are filled in only for whoever has a consent.
  */
+
 import { homedir } from 'node:os'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
+import { shellWord } from '../../core/suggestion.ts'
 import { expand, variablesIn } from '../../host/config/entry.ts'
-import { type ParsedConfig, type Placed, parseConfig, readParsed, surroundings } from '../../host/config/read.ts'
+import { type ParsedConfig, type PlacedValue, parseConfig, readParsed, surroundings } from '../../host/config/read.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { textAt } from '../io.ts'
-import { fullyEscaped, shellWord } from '../terminal/text.ts'
+import { fullyEscaped } from '../terminal/text.ts'
 import type { Consent } from './consent.ts'
 
 /** What a file to use is made from. */
@@ -81,7 +83,7 @@ interface Review {
 }
 
 /** `envFile` gives the text of a file of variables as an entry names it; undefined where it cannot be read. */
-function reviewOf(root: Placed | undefined, envFile: (path: string) => string | undefined): Review {
+function reviewOf(root: PlacedValue | undefined, envFile: (path: string) => string | undefined): Review {
   const servers = ['mcpServers', 'servers'].flatMap(shape => [...(root?.members?.get(shape)?.members ?? [])])
   const host = [...(root?.members?.get('host')?.members ?? [])]
   const lines = [
@@ -140,7 +142,10 @@ function envFileLines(path: unknown, read: (path: string) => string | undefined)
 }
 
 /** What the whole file does, in a sentence. */
-function summaryOf(servers: readonly (readonly [string, Placed])[], host: readonly (readonly [string, Placed])[]): string {
+function summaryOf(
+  servers: readonly (readonly [string, PlacedValue])[],
+  host: readonly (readonly [string, PlacedValue])[],
+): string {
   const entries = servers.map(([, { value }]) => (isRecord(value) ? value : {}))
   const programs = entries.filter(each => each['command'] !== undefined).length
   const places = entries.filter(each => addresses.some(name => each[name] !== undefined)).length

@@ -183,7 +183,7 @@ function confirmIn(io: Io): Confirm {
 // have secrets in it.
 
 /** An answer that is remembered. */
-interface Agreed {
+interface StoredConsent {
   /** The path of the file or folder that the user agreed to, without links. */
   readonly file: string
   /** A digest of the file and of the env files that it names; another content is asked about again. */
@@ -198,7 +198,7 @@ interface TrustedFiles {
    * The answers, the oldest first.
    * @maxItems {most}
    */
-  readonly agreed: readonly Agreed[]
+  readonly agreed: readonly StoredConsent[]
 }
 
 /** Answers that are remembered; the oldest are asked for again. */
@@ -230,14 +230,14 @@ function bookOf(env: Io['env']) {
 }
 
 /** The answers of a file; none where it is not there, or of no use: then everything is asked about again. */
-function read(path: string): readonly Agreed[] {
+function read(path: string): readonly StoredConsent[] {
   const value = jsonValue(textAt(path) ?? '')
   const agreed = isRecord(value) ? value['agreed'] : undefined
   return Array.isArray(agreed) ? agreed.filter(isAgreed) : []
 }
 
 /** Whether a value of the file is an answer. */
-function isAgreed(value: unknown): value is Agreed {
+function isAgreed(value: unknown): value is StoredConsent {
   if (!isRecord(value) || typeof value['file'] !== 'string' || typeof value['digest'] !== 'string') return false
   return Array.isArray(value['lines']) && value['lines'].every(line => typeof line === 'string')
 }

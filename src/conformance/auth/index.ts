@@ -1,6 +1,6 @@
 /** Scenarios for a server that guards itself with OAuth, as a resource server (RFC 6750, RFC 9728; 2025-06-18 and later). */
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type Given, table } from '../define.ts'
+import { type RowOptions, table } from '../define.ts'
 import { is, listIn, objectIn, parsedJson } from '../expectations.ts'
 import type { Bench, Json, RevisionId, Scenario } from '../scenario.ts'
 import { ScenarioContext } from '../steps.ts'
@@ -29,7 +29,7 @@ interface GuardScenarioContext extends ScenarioContext {
 }
 
 /** What a row is given beside the rest: whether it needs tokens of the kit's own making, be it with scopes. */
-interface GuardGiven extends Given {
+interface GuardGiven extends RowOptions {
   readonly tokens?: 'any' | 'scoped'
 }
 

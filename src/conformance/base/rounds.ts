@@ -5,7 +5,7 @@ import { stateless, table } from '../define.ts'
 import { type Expectation, type Expectations, fitsPattern, is, listIn, objectIn, should } from '../expectations.ts'
 import { prompt } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callTool, type Made, type ScenarioContext, type SentStep, send, step } from '../steps.ts'
+import { callTool, type ScenarioContext, type SentStep, send, step, type ValueOrMaker } from '../steps.ts'
 import { keys } from '../wire/envelope.ts'
 
 const row = table('base/rounds/', {
@@ -33,7 +33,7 @@ const isQuestion: Expectations<PeerAnswer> = {
 const begins = (name: string, more: Expectations<PeerAnswer> = {}) => callTool(fixture(name)).expect({ ...isQuestion, ...more })
 
 /** The same call again, with answers to the last questions, and the state exactly as it came. */
-function again(name: string, inputResponses: Made<Json>, changed = ''): SentStep<PeerAnswer> {
+function again(name: string, inputResponses: ValueOrMaker<Json>, changed = ''): SentStep<PeerAnswer> {
   return callTool(fixture(name), x => {
     const { requestState: state } = x.was(-1).result
     const requestState = changed === '' ? state : `${state}${changed}`

@@ -3,7 +3,7 @@ import { type CheckResult, fitsPattern, type JsonPattern, objectIn } from '../ex
 import { extensionId } from '../said.ts'
 import type { Json } from '../scenario.ts'
 import type { Check, ClientNeed } from './define.ts'
-import type { LoggedMessage, Observation, Reported } from './log.ts'
+import type { LoggedMessage, Observation, StepReport } from './log.ts'
 
 /** Some messages of the client: requests of a method (`*`: all), or what a function finds. */
 export type Select = string | ((seen: Observation) => readonly LoggedMessage[])
@@ -85,7 +85,7 @@ export function shownBy(select: Select, check: Check): Check {
 }
 
 /** What the client reports of a step, where it does, is right. */
-export function reported(step: string, check: (entry: Reported) => CheckResult): Check {
+export function reported(step: string, check: (entry: StepReport) => CheckResult): Check {
   return shownBy(
     seen => seen.calls(),
     seen => {

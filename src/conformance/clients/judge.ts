@@ -54,7 +54,7 @@ interface Trial extends JudgeClientOptions {
 }
 
 /** What a play has shown, how long it took, or why it could not be run. */
-type Shown = { readonly seen: Observation; readonly ms: number } | { readonly fault: unknown }
+type PlayResult = { readonly seen: Observation; readonly ms: number } | { readonly fault: unknown }
 
 /** The same for one role, with its scenarios. */
 interface RoleOptions extends JudgeClientOptions {
@@ -90,7 +90,7 @@ async function judgeCell(trial: Trial, cell: Cell, parallel: number): Promise<re
   const unspoken = 'seen' in first && !first.seen.opened
   if ('seen' in first && !unspoken) trial.met ??= named(first.seen)
   if (unspoken) return [told(trial, notSpoken(trial, cell, first.seen))]
-  const shown = new Map<Play, Shown>([[trial.first, first]])
+  const shown = new Map<Play, PlayResult>([[trial.first, first]])
   const plays = [...new Set(chosen.map(({ play }) => play))].filter(play => play !== trial.first)
   const results: Result[] = []
   const judgeAll = (play: Play): void => {
@@ -115,7 +115,7 @@ async function judgeCell(trial: Trial, cell: Cell, parallel: number): Promise<re
   return results
 }
 
-async function show({ client, signal = never }: Trial, play: Play, { revision, carrier }: Cell): Promise<Shown> {
+async function show({ client, signal = never }: Trial, play: Play, { revision, carrier }: Cell): Promise<PlayResult> {
   const began = performance.now()
   try {
     const server = await openServer(play, revision, carrier)
@@ -155,7 +155,7 @@ function notSpoken({ revisions, role }: Trial, cell: Cell, seen: Observation): R
   )
 }
 
-function judged(scenario: ClientScenario, cell: Cell, shown: Shown): Result {
+function judged(scenario: ClientScenario, cell: Cell, shown: PlayResult): Result {
   if ('fault' in shown) return resultOf(scenario, cell, { status: 'error', message: words(shown.fault), frames: [] }, 0)
   const { seen, ms } = shown
   const remarks: string[] = []

@@ -175,7 +175,7 @@ export class MessageLog {
 // ── What a play has shown, ready for questions: the messages of the client by kind, what it declared, what it reported.
 
 /** What the client reports about a step. */
-export interface Reported {
+export interface StepReport {
   /** The name of the step. */
   readonly as: string
   /** Whether the step succeeded, as the client sees it. */
@@ -288,9 +288,9 @@ export class Observation {
   }
 
   /** What the client reports about its steps, by name. */
-  get reported(): ReadonlyMap<string, Reported> {
+  get reported(): ReadonlyMap<string, StepReport> {
     const report = this.requests('tools/call').find(({ params }) => params['name'] === 'test-report')
-    const steps = listIn(report?.args, 'steps') as readonly Reported[]
+    const steps = listIn(report?.args, 'steps') as readonly StepReport[]
     return new Map(steps.map(entry => [entry.as, entry]))
   }
 

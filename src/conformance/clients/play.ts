@@ -289,7 +289,7 @@ export interface LiveWishes {
 }
 
 /** How the scripted server answers a method: with this result, with this error, or by a handler. Undefined: it does not have the method. */
-export type Served = Readonly<Record<string, Json | Refusal | Handler | undefined>>
+export type ServedMethods = Readonly<Record<string, Json | Refusal | Handler | undefined>>
 
 /** One run of the client against one behaviour of a server. Scenarios that look at the same play share it. */
 export interface Play {
@@ -308,7 +308,7 @@ export interface Play {
   /** Tools in addition to, or instead of, `test-tool`. */
   readonly tools?: readonly Json[]
   /** Answers in addition to, or instead of, those for the handshake and the tools. */
-  readonly on?: Served | ((server: ScriptedServer) => Served)
+  readonly on?: ServedMethods | ((server: ScriptedServer) => ServedMethods)
   /** Sees HTTP requests first. True: it has answered. */
   readonly http?: (server: ScriptedServer) => (http: HttpHead, response: HttpResponse, body: string) => boolean
   /** Starts what must run in addition to the server. It is closed after the play. */

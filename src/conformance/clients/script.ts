@@ -3,7 +3,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, RevisionId } from '../scenario.ts'
 import { isStateless } from '../wire/envelope.ts'
 import type { LoggedMessage, MessageLog } from './log.ts'
-import type { Served } from './play.ts'
+import type { ServedMethods } from './play.ts'
 
 /** The way back for one message. */
 export interface ReplyChannel {
@@ -106,7 +106,7 @@ const CACHEABLE = new Set([
 /** Answers the messages of one client, by what the play serves. */
 export class Script {
   /** Filled before the client comes. */
-  serves: Served = {}
+  serves: ServedMethods = {}
   readonly #options: ScriptOptions
   #asked = 0
 

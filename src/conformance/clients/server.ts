@@ -4,7 +4,7 @@ import type { Json, RevisionId } from '../scenario.ts'
 import { isStateless, keys, wireVersion } from '../wire/envelope.ts'
 import { openListener } from './carriers.ts'
 import { MessageLog } from './log.ts'
-import { type Play, type Served, testTool, textResult } from './play.ts'
+import { type Play, type ServedMethods, testTool, textResult } from './play.ts'
 import { Refusal, Script } from './script.ts'
 
 /** What a client connects to: a URL, a command, or a connection. */
@@ -99,10 +99,10 @@ const reportTool: Json = {
 }
 
 /** The opening of the revision, the tools, and what the play says beside or instead. */
-function servedBy(server: ScriptedServer): Served {
+function servedBy(server: ScriptedServer): ServedMethods {
   const { play, revision } = server
   const tools = [...(play.tools ?? [testTool]), ...(play.report === true ? [reportTool] : [])]
-  const served: Served = {
+  const served: ServedMethods = {
     ...opening(server),
     'tools/list': () => (revision === 's3' ? tools : { tools }),
     'tools/call': textResult('done'),
@@ -124,7 +124,7 @@ function servedBy(server: ScriptedServer): Served {
 export const serverInfo = { name: 'scripted', version: '1.0.0' }
 
 /** How a server of each revision opens, by hand. */
-function opening({ revision, play, wire, carrier }: ScriptedServer): Served {
+function opening({ revision, play, wire, carrier }: ScriptedServer): ServedMethods {
   const { capabilities: declared = { tools: {} } } = play
   const capabilities = typeof declared === 'function' ? declared(revision) : declared
   if (revision === 's3') return dialect
@@ -148,7 +148,7 @@ function opening({ revision, play, wire, carrier }: ScriptedServer): Served {
   }
 }
 
-const dialect: Served = {
+const dialect: ServedMethods = {
   initialize: ({ params }) => {
     if (typeof params['protocolVersion'] === 'string') throw new Refusal(-32602, 'mcpVersion is missing')
     return {

@@ -20,7 +20,7 @@ const undone = toolThat(
   tool => isRecord(saidOf(tool, 'transactions').compensation) && referenceTool.find({ tools: [tool] } as never) !== undefined,
 )
 
-interface Given {
+interface ReferenceCall {
   readonly called: PeerAnswer
   readonly block: Json
   readonly reference: Json
@@ -28,7 +28,7 @@ interface Given {
 }
 
 /** Calls for a reference. */
-async function given(x: ScenarioContext, tool: Finder = referenceTool, say: Json = {}): Promise<Given> {
+async function given(x: ScenarioContext, tool: Finder = referenceTool, say: Json = {}): Promise<ReferenceCall> {
   const called = await x.call(tool, { say })
   x.made(called, 'A call that returns a reference')
   const key = extensionId('data-references')
@@ -42,20 +42,20 @@ async function given(x: ScenarioContext, tool: Finder = referenceTool, say: Json
 const get = (url: string, method = 'GET', headers: Record<string, string> = {}) =>
   httpCall({ url: new URL(url), method, headers })
 
-interface Imported {
+interface ImportAnswer {
   readonly called: PeerAnswer
   readonly status: unknown
   readonly code: unknown
 }
 
-async function imported(x: ScenarioContext, reference: Json, say: Json = {}): Promise<Imported> {
+async function imported(x: ScenarioContext, reference: Json, say: Json = {}): Promise<ImportAnswer> {
   const called = await x.call(importing, { args: { reference }, say })
   const { status, error } = objectIn(called.result, 'structuredContent')
   return { called, status, code: (isRecord(error) ? error : called.problem).code }
 }
 
 /** Takes over what the server has given itself, but for a change, and holds expectations against that. */
-function takingOver(change: Json, expected: Expectations<Imported, ScenarioContext>): TableStep {
+function takingOver(change: Json, expected: Expectations<ImportAnswer, ScenarioContext>): TableStep {
   return step(
     async x => {
       const { reference } = await given(x)
@@ -66,7 +66,7 @@ function takingOver(change: Json, expected: Expectations<Imported, ScenarioConte
   ).expect(expected)
 }
 
-const itsOwn: Expectations<Imported, ScenarioContext> = {
+const itsOwn: Expectations<ImportAnswer, ScenarioContext> = {
   'The server does not import its own contents': orSkip(({ code }) => code !== 'PERMISSION_DENIED'),
 }
 

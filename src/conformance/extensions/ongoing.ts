@@ -119,14 +119,14 @@ function chunksIn(frames: readonly Frame[], token: string): readonly Chunk[] {
 
 let tokens = 0
 
-interface Streamed {
+interface StreamedCall {
   readonly called: PeerAnswer
   readonly chunks: readonly Chunk[]
   readonly token: string
 }
 
 /** Calls a tool that streams; `resume`: goes on after a chunk. */
-async function streamed(x: ScenarioContext, tool: Finder, resume?: Json, args?: Json): Promise<Streamed> {
+async function streamed(x: ScenarioContext, tool: Finder, resume?: Json, args?: Json): Promise<StreamedCall> {
   const token = `kit-${++tokens}`
   const say = { progressToken: token, ...(resume === undefined ? {} : { streaming: { resume } }) }
   const called = await x.call(tool, { say, ...(args === undefined ? {} : { args }) })

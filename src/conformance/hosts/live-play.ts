@@ -5,7 +5,7 @@
 import { calls, requires, sent } from '../clients/checks.ts'
 import { type ClientNeed, type ClientRowDefiner, clientTable } from '../clients/define.ts'
 import type { LoggedMessage, Observation } from '../clients/log.ts'
-import { type LiveWishes, type Play, play, type Served, type Step, textResult } from '../clients/play.ts'
+import { type LiveWishes, type Play, play, type ServedMethods, type Step, textResult } from '../clients/play.ts'
 import { type ClientRequest, noAnswer } from '../clients/script.ts'
 import type { ScriptedServer } from '../clients/server.ts'
 import { eras } from '../define.ts'
@@ -62,7 +62,7 @@ interface LiveOptions {
   readonly tools?: readonly Json[]
   /** What it does while the tool runs; may give the result. */
   readonly during?: (talk: Talk) => unknown
-  readonly on?: (server: ScriptedServer) => Served
+  readonly on?: (server: ScriptedServer) => ServedMethods
   readonly ms?: number
 }
 
@@ -96,7 +96,7 @@ export function livePlay(name: string, options: LiveOptions = {}): Play {
   })
 }
 
-function answering({ revision }: ScriptedServer): Served {
+function answering({ revision }: ScriptedServer): ServedMethods {
   return {
     'featureSets/update': { accepted: true, unavailableFeatures: [], notes: [] },
     'context/beforeInference': { featureSet: 'lab.hooks', contextInjections: [] },

@@ -7,22 +7,22 @@ import { answerTo, called, errorTo, livePlay, liveRows, resultTo, say, type Talk
 import { event } from './opening.ts'
 
 /** What the server asks while its tool runs, one after the other: the name of each, its method, its parameters. */
-type Asked = readonly (readonly [as: string, method: string, params: Json])[]
+type ScriptedRequests = readonly (readonly [as: string, method: string, params: Json])[]
 
-function asking(asked: Asked): (talk: Talk) => Promise<void> {
+function asking(asked: ScriptedRequests): (talk: Talk) => Promise<void> {
   return async ({ ask }) => {
     for (const [as, method, params] of asked) await ask(as, method, params)
   }
 }
 
-const flawed: Asked = [
+const flawed: ScriptedRequests = [
   ['no-event-id', 'push/event', event('lab.push', 'x', { eventId: undefined })],
   ['no-timestamp', 'push/event', event('lab.push', 'x', { timestamp: undefined })],
   ['no-payload', 'push/event', event('lab.push', 'x', { payload: undefined })],
   ['no-content', 'push/event', event('lab.push', 'x', { payload: {} })],
   ['no-set', 'push/event', event('lab.push', 'x', { featureSet: undefined })],
 ]
-const pushed: Asked = [
+const pushed: ScriptedRequests = [
   ...flawed,
   ['disabled', 'push/event', event('lab.off', 'e-off')],
   ['unknown', 'push/event', event('lab.nobody', 'e-nobody')],

@@ -5,7 +5,7 @@ import { type Expectation, firstFault, fitsPattern, is, objectIn, objectsIn, sam
 import { broughtBy, extensionId } from '../said.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
 import { newKey } from '../steps.ts'
-import { bringingSet, inferred, type LiveScenarioContext, live, type Said, turn, usesOf, using } from './host.ts'
+import { bringingSet, inferred, type LiveScenarioContext, live, type ServerMessage, turn, usesOf, using } from './host.ts'
 
 const pushing = bringingSet('push')
 const inferring = bringingSet('inference')
@@ -42,7 +42,7 @@ function namesUserOf({ sets }: LiveScenarioContext, hook: string): Expectation<P
 }
 
 /** Has the server push something, and waits until it comes. */
-async function push(x: LiveScenarioContext, text: string): Promise<Said | undefined> {
+async function push(x: LiveScenarioContext, text: string): Promise<ServerMessage | undefined> {
   await x.call(pushing, { args: { ...x.tool(pushing).args, content: text } })
   return x.host.next('push/event', holds(text))
 }
@@ -72,7 +72,7 @@ export const actScenarios: readonly Scenario[] = [
       refused = true
       throw Object.assign(new Error('Could not be written'), { code: -32603 })
     })
-    const seen = (): readonly Said[] => host.said.filter(one => one.method === 'push/event' && holds(text)(one.params))
+    const seen = (): readonly ServerMessage[] => host.said.filter(one => one.method === 'push/event' && holds(text)(one.params))
     await push(x, text)
     await host.next('push/event', params => holds(text)(params) && seen().length > 1, 8_000)
     const [first, second] = seen()

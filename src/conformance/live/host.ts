@@ -5,7 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type PeerAnswer, taken } from '../calls.ts'
-import { eras, type Given, table } from '../define.ts'
+import { eras, type RowOptions, table } from '../define.ts'
 import { listIn, objectIn } from '../expectations.ts'
 import { type Need, peerHas } from '../needs.ts'
 import { broughtBy, hintKey } from '../said.ts'
@@ -17,7 +17,7 @@ import { letGo, type RawPeer, refusedBy } from '../wire/raw-peer.ts'
 const extension = 'dev.vivarium/live'
 
 /** A message of the server's own. */
-export interface Said {
+export interface ServerMessage {
   readonly method: string
   readonly params: Json
   /** Undefined for what wants no answer. */
@@ -66,7 +66,7 @@ export const turn = (userMessage: string | null, more: Json = {}): Json => ({
 })
 
 /** What a row of MCP Live is given beside the rest. */
-interface LiveGiven extends Given {
+interface LiveGiven extends RowOptions {
   readonly host?: {
     /** What it declares. False: it knows nothing of MCP Live. */
     readonly declares?: Json | false
@@ -119,7 +119,7 @@ export function usesOf(set: Json | undefined): readonly unknown[] {
 class Host {
   readonly peer: RawPeer
   /** All that the server said by itself. */
-  readonly said: Said[] = []
+  readonly said: ServerMessage[] = []
   readonly modern: boolean
   readonly #live: boolean
   readonly #answers = new Map(Object.entries(kind))
@@ -177,7 +177,7 @@ class Host {
   }
 
   /** What the server said with this method and these params; undefined: not within this time. */
-  async next(method: string, fits: (params: Json) => boolean = () => true, ms = 3_000): Promise<Said | undefined> {
+  async next(method: string, fits: (params: Json) => boolean = () => true, ms = 3_000): Promise<ServerMessage | undefined> {
     const until = Date.now() + ms
     for (;;) {
       if (!this.modern) this.#notices()

@@ -3,6 +3,7 @@
  * of `createHost`, so that the host knows nothing of a console.
  */
 import { type Clock, realClock } from '../../core/clock.ts'
+import { logFrom } from '../../core/log.ts'
 import type { Why } from '../../core/suggestion.ts'
 import type { HostOptions } from '../../host/host.ts'
 import type { Noted } from '../../policy/audit/host-audit.ts'
@@ -90,6 +91,7 @@ export interface ObservedHostOptions {
  */
 export function observeHost(given: HostOptions): ObservedHostOptions {
   const observer = new ObservedHost(given.clock ?? realClock)
+  const told = given.onTrouble ?? onStandardError()
   const options: HostOptions = {
     ...given,
     onTurn: (turn, started) => {
@@ -112,7 +114,7 @@ export function observeHost(given: HostOptions): ObservedHostOptions {
     },
     onTrouble: why => {
       observer.trouble(why)
-      given.onTrouble?.(why)
+      told(why)
     },
     onConfigFault: fault => {
       observer.tell(each => each.fault?.(faultOf(fault)))
@@ -128,4 +130,10 @@ export function observeHost(given: HostOptions): ObservedHostOptions {
     },
   }
   return { options, observer }
+}
+
+/** What a host does where nobody listens: it writes a line on standard error. */
+function onStandardError(): (why: Why) => void {
+  const log = logFrom(undefined, 'warn')
+  return ({ code, rule, message, fix }) => log.warn(code.toLowerCase().replaceAll('_', '-'), { message, fix, rule })
 }

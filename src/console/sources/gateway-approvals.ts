@@ -8,6 +8,7 @@ import type { Answered, Approval } from '../contract/approvals.ts'
 /** Payloads up to this length are listed; longer ones are read one by one. */
 export const listedPayload = 65_536
 const mostDigests = 4_000
+const mostSeen = 1_000
 /** How often the queue is read again, in case a hint was lost. */
 const lookMs = 5_000
 /** Changes within this time are one. */
@@ -24,8 +25,8 @@ export class GatewayApprovals implements ApprovalSource {
   /** By id: an id stands for one exact call, definition or launch. */
   readonly #digests = new Map<string, Known>()
   readonly #clock: Clock
-  /** Those of the last look, by id. */
-  readonly #last = new Map<string, Approval>()
+  /** Those that somebody was shown, or that waited at the last look; until a look finds that they are answered. */
+  readonly #seen = new Map<string, Approval>()
 
   constructor(gateway: Gateway, clock: Clock) {
     this.#gateway = gateway
@@ -43,12 +44,16 @@ export class GatewayApprovals implements ApprovalSource {
       const approval = await this.#approval(whole, known)
       found.push(isLong ? withoutPayload(approval) : shortened(approval))
     }
+    for (const each of found) this.#see(each)
     return found
   }
 
   async find(id: string): Promise<Approval | undefined> {
     const found = await this.#gateway.approval(id)
-    return found && this.#approval(found)
+    if (found === undefined) return undefined
+    const approval = await this.#approval(found)
+    this.#see(shortened(approval))
+    return approval
   }
 
   answer(id: string, { yes, reason }: { readonly yes: boolean; readonly reason?: string }, by: string): Promise<boolean> {
@@ -61,16 +66,35 @@ export class GatewayApprovals implements ApprovalSource {
   }
 
   last(id: string): Approval | undefined {
-    return this.#last.get(id)
+    return this.#seen.get(id)
   }
 
-  /** Calls back when the queue may have changed, with those of the last look, until the signal is aborted. */
-  async follow(clock: Clock, signal: AbortSignal, look: (last: Map<string, Approval>) => Promise<void>): Promise<void> {
-    this.#last.clear()
+  /** All that waits, and what waited before and does no more. */
+  async look(): Promise<{ readonly now: readonly Approval[]; readonly over: readonly Approval[] }> {
+    // What is seen for the first time while the list is read may be missing there, and waits all the same.
+    const before = [...this.#seen.values()]
+    const now = await this.list()
+    const waiting = new Set(now.map(({ id }) => id))
+    return { now, over: before.filter(({ id }) => !waiting.has(id)) }
+  }
+
+  /** It was told that this one is over. */
+  forget(id: string): void {
+    this.#seen.delete(id)
+  }
+
+  #see(approval: Approval): void {
+    this.#seen.set(approval.id, approval)
+    const [oldest] = this.#seen.keys()
+    if (this.#seen.size > mostSeen && oldest !== undefined) this.#seen.delete(oldest)
+  }
+
+  /** Calls back when the queue may have changed, until the signal is aborted. */
+  async follow(clock: Clock, signal: AbortSignal, look: () => Promise<void>): Promise<void> {
     const hints = this.#gateway.approvalChanges(signal)[Symbol.asyncIterator]()
     let hint = hints.next()
     while (!signal.aborted) {
-      await look(this.#last)
+      await look()
       const heard = await Promise.race([hint, pauseFor(clock, lookMs, signal).catch(() => undefined)])
       if (heard === undefined) continue
       if (heard.done === true) return

@@ -24,7 +24,7 @@ interface BudgetsOptions {
 }
 
 /** What a call is expected to cost. */
-interface Expected {
+interface ExpectedCost {
   readonly action: string
   readonly resource: string
   readonly units: number
@@ -89,7 +89,7 @@ export class Budgets {
   }
 
   /** Takes the units from every budget that covers the call, or refuses and takes none. Undefined where no budget does. */
-  async reserve(owner: string, expected: Expected): Promise<Reservation | undefined> {
+  async reserve(owner: string, expected: ExpectedCost): Promise<Reservation | undefined> {
     const amounts = { units: millionths(expected.units), calls: MILLION }
     const allowances = await this.#covering(owner, expected)
     if (allowances.length === 0) return undefined
@@ -150,7 +150,7 @@ export class Budgets {
     return Math.max(0, millionths(grant.units ?? 0) - gone) / MILLION
   }
 
-  async #covering(owner: string, { action, resource, presented = [], quotas = [] }: Expected): Promise<readonly Allowance[]> {
+  async #covering(owner: string, { action, resource, presented = [], quotas = [] }: ExpectedCost): Promise<readonly Allowance[]> {
     const now = this.#clock.now()
     const given = (await this.#options.grants.counting(owner, presented)).filter(
       ({ grant }) => grant.effect === 'budget' && matches(grant.action, action) && matches(grant.resource, resource),

@@ -17,7 +17,7 @@ interface GrantEndsOptions {
   readonly failed?: (error: unknown) => void
 }
 
-interface Watched {
+interface WatchedGrant {
   readonly owner: string
   readonly id: string
   readonly ended: Set<(why: GrantEndReason) => void>
@@ -30,7 +30,7 @@ const leastMs = 10
 /** Calls back when a grant ends, whether it expires, is used up, lies idle or is revoked in any process. */
 export class GrantEnds {
   readonly #options: GrantEndsOptions
-  readonly #watched = new Map<string, Watched>()
+  readonly #watched = new Map<string, WatchedGrant>()
   #wake: (() => void) | undefined = undefined
   readonly #closing = new AbortController()
   #running = false

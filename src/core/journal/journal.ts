@@ -87,7 +87,7 @@ const SMALL = 4 * 1024
 const STALE_MS = 60_000
 
 /** What a look found of one account. */
-interface Seen {
+interface AccountUsage {
   /** When the first of its records ends; undefined where none has an end yet. */
   soonest: number | undefined
 }
@@ -99,7 +99,7 @@ export class JournalCapacity {
   /** Accounts that a look has found full: until when it is not looked again for them. */
   readonly #full = new Map<string, { readonly until: number; readonly soonest: number | undefined }>()
   #lookAt = 0
-  #looking: Promise<ReadonlyMap<string, Seen>> | undefined
+  #looking: Promise<ReadonlyMap<string, AccountUsage>> | undefined
 
   constructor(options: JournalCapacityOptions) {
     this.#options = options
@@ -163,7 +163,7 @@ export class JournalCapacity {
     )
   }
 
-  #look(): Promise<ReadonlyMap<string, Seen>> {
+  #look(): Promise<ReadonlyMap<string, AccountUsage>> {
     const { clock } = this.#options
     const began = clock.now()
     // Not again at once, also if it fails.
@@ -176,10 +176,10 @@ export class JournalCapacity {
   }
 
   /** Counts, and marks what a dead process left running. */
-  async #countAll(): Promise<ReadonlyMap<string, Seen>> {
+  async #countAll(): Promise<ReadonlyMap<string, AccountUsage>> {
     const before = new Map(this.#shares.entries())
     const counted = new Shares(this.#shares.limit)
-    const seen = new Map<string, Seen>()
+    const seen = new Map<string, AccountUsage>()
     const accounts = new Map<string, string>()
     this.#full.clear()
     for (const prefix of PREFIXES)

@@ -60,7 +60,7 @@ export function readOperation(text: string): Operation {
 
 // The right, and the duty, to do an operation that was claimed and to say how it ended.
 
-interface Held {
+interface HeldOperation {
   readonly store: Store
   readonly clock: Clock
   readonly place: string
@@ -75,13 +75,13 @@ interface Held {
 
 /** The right to run an operation, and the way to write down how it ended. */
 export class Ticket {
-  readonly #held: Held
+  readonly #held: HeldOperation
   readonly #ended: (grown: number, freed: boolean) => void
   #length: number
   #open = true
 
   /** `ended` hears by how much the record has grown. */
-  constructor(held: Held, ended: (grown: number, freed: boolean) => void) {
+  constructor(held: HeldOperation, ended: (grown: number, freed: boolean) => void) {
     this.#held = held
     this.#length = held.length
     this.#ended = ended

@@ -231,8 +231,8 @@ class Lease {
 export async function findUnattendedUnits(
   units: Units,
   over?: (owner: string, unit: Unit) => Promise<string | undefined>,
-): Promise<readonly Neglected[]> {
-  const found: Neglected[] = []
+): Promise<readonly NeglectedUnit[]> {
+  const found: NeglectedUnit[] = []
   for await (const each of listedUnits(units, unfinishedPrefix)) {
     const { owner, unit } = each
     const idle = unit.status === 'open' && isIdle(unit, units.clock.now())
@@ -259,7 +259,7 @@ export async function findStuckUnits(units: Units, most = 1000): Promise<readonl
   return found
 }
 
-interface Neglected extends OwnedUnit {
+interface NeglectedUnit extends OwnedUnit {
   /** Why it is over; undefined where it was only left. */
   readonly over: string | undefined
 }

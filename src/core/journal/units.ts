@@ -190,7 +190,7 @@ export class Units {
     return enrolment(this, owner, found.unit, step)
   }
 
-  async #enrolling(owner: string, unit: Unit, entry: Entry, wanted: StepWanted): Promise<Changed> {
+  async #enrolling(owner: string, unit: Unit, entry: Entry, wanted: StepWanted): Promise<UnitChange> {
     if (unit.status !== 'open') throw unitEndedError(unit)
     if (wanted.inverse === undefined && !unit.irreversible)
       throw problem(
@@ -271,7 +271,7 @@ export class Units {
   }
 
   /** Replaces a unit by what `make` makes of it, together with other writes, however many others do so at once. */
-  async change(owner: string, id: string, make: (unit: Unit, entry: Entry) => Awaitable<Changed | undefined>): Promise<Unit> {
+  async change(owner: string, id: string, make: (unit: Unit, entry: Entry) => Awaitable<UnitChange | undefined>): Promise<Unit> {
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const entry = await this.store.get(unitKey(owner, id))
       if (entry === undefined) throw unknownUnit()
@@ -285,7 +285,7 @@ export class Units {
 }
 
 /** A unit as it becomes, and the writes that make it so. */
-interface Changed {
+interface UnitChange {
   readonly unit: Unit
   readonly ops: readonly Op[]
 }

@@ -14,7 +14,7 @@ import {
   type Run,
   rule,
   type SchemaRule,
-  type Seen,
+  type SeenMembers,
 } from './bounded-rule.ts'
 import type { LinearPattern } from './linear-pattern.ts'
 import type { StepMeter } from './schema.ts'
@@ -144,7 +144,7 @@ function patternTest(
 }
 
 /** From here on the member counts as looked at. */
-function look(name: string, seen: Seen, meter: StepMeter): void {
+function look(name: string, seen: SeenMembers, meter: StepMeter): void {
   meter.spend(6)
   seen.names.add(name)
 }

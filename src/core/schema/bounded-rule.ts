@@ -102,14 +102,14 @@ export function keyword<T>(schema: JsonSchema, name: string, is: (value: unknown
 // What one check of a value against a foreign schema carries along: its budget, and what it has seen so far.
 
 /** Which members and items of a value some rule has looked at: what `unevaluated…` asks about. */
-export class Seen {
+export class SeenMembers {
   readonly names = new Set<string>()
   readonly items = new Set<number>()
   /** All items before this one. */
   upTo = 0
 
   /** Counts what another has looked at as looked at here. */
-  take({ names, items, upTo }: Seen, meter: StepMeter): void {
+  take({ names, items, upTo }: SeenMembers, meter: StepMeter): void {
     meter.spend(6 * (names.size + items.size))
     for (const name of names) this.names.add(name)
     for (const item of items) this.items.add(item)
@@ -153,11 +153,11 @@ export class Run {
   readonly meter: StepMeter
   readonly names: Names
   /** Only where some schema around asks. */
-  readonly seen: Seen | undefined
+  readonly seen: SeenMembers | undefined
   /** The same for the values within, whose members and items are nobody's business out here. */
   readonly below: Run
 
-  constructor(meter: StepMeter, names: Names = new Names(meter), seen?: Seen, below?: Run) {
+  constructor(meter: StepMeter, names: Names = new Names(meter), seen?: SeenMembers, below?: Run) {
     this.meter = meter
     this.names = names
     this.seen = seen
@@ -165,9 +165,9 @@ export class Run {
   }
 
   /** The same value once more, with an account of its own of what was looked at. */
-  apart(): Run & { readonly seen: Seen } {
+  apart(): Run & { readonly seen: SeenMembers } {
     this.meter.spend(seenPrice)
-    return new Run(this.meter, this.names, new Seen(), this.below) as Run & { readonly seen: Seen }
+    return new Run(this.meter, this.names, new SeenMembers(), this.below) as Run & { readonly seen: SeenMembers }
   }
 }
 

@@ -18,7 +18,7 @@ import {
 } from './schema.ts'
 
 /** A schema that is ready for use: its JSON Schema for peers, and its validation. */
-export interface Compiled<T = unknown> {
+export interface CompiledSchema<T = unknown> {
   /** For peers. A JSON Schema that was given as such is this very object. */
   readonly json: JsonSchema
   /**
@@ -41,8 +41,8 @@ export interface CompileOptions {
  * const { json, validate } = compileSchema(z.object({ title: z.string() }))
  * await validate({ title: 1 }) // { ok: false, issues: [{ path: 'title', message: '…' }] }
  */
-export function compileSchema<S extends Schema>(schema: S, options?: CompileOptions): Compiled<InferOutput<S>>
-export function compileSchema(schema: Schema, { side = 'input', where = 'schema' }: CompileOptions = {}): Compiled {
+export function compileSchema<S extends Schema>(schema: S, options?: CompileOptions): CompiledSchema<InferOutput<S>>
+export function compileSchema(schema: Schema, { side = 'input', where = 'schema' }: CompileOptions = {}): CompiledSchema {
   if (schema instanceof UncheckedSchema) return new UncheckedCompiled(schema.json)
   if (isStandardSchema(schema)) return new StandardCompiled(schema, jsonOf(schema, side, where))
   if (isRecord(schema)) {
@@ -89,7 +89,7 @@ function companion(vendor: string): string {
   )
 }
 
-class StandardCompiled implements Compiled {
+class StandardCompiled implements CompiledSchema {
   readonly json: JsonSchema
   readonly #standard: StandardSchema['~standard']
 
@@ -115,7 +115,7 @@ function fromStandard(result: StandardResult<unknown>): Validation {
   return { ok: false, issues }
 }
 
-class UncheckedCompiled implements Compiled {
+class UncheckedCompiled implements CompiledSchema {
   readonly json: JsonSchema
 
   constructor(json: JsonSchema) {
@@ -127,7 +127,7 @@ class UncheckedCompiled implements Compiled {
   }
 }
 
-class JsonCompiled implements Compiled {
+class JsonCompiled implements CompiledSchema {
   readonly json: JsonSchema
   readonly #where: string
   #check: Check | undefined

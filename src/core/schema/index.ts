@@ -1,5 +1,5 @@
 /** Schemas that authors give: what they describe, and checking values against them. Those of peers are in `peer.ts`, which servers never load. */
-export { type Compiled, type CompileOptions, compileSchema } from './compile.ts'
+export { type CompiledSchema, type CompileOptions, compileSchema } from './compile.ts'
 export { preloadEngine } from './engine.ts'
 export {
   type InferInput,

@@ -99,7 +99,7 @@ function textOf(json: JsonSchema): string {
   }
 }
 
-function peerSchema(bounded: Bounded, steps: number): PeerSchema {
+function peerSchema(bounded: BoundedSchema, steps: number): PeerSchema {
   return {
     unchecked: bounded.unchecked,
     validate(value) {
@@ -125,7 +125,7 @@ interface SchemaBounds {
   readonly subschemas: number
 }
 
-interface Bounded {
+interface BoundedSchema {
   /** What of the schema is not checked, and why. */
   readonly unchecked: readonly string[]
   /** The first thing that is wrong with a value. */
@@ -133,7 +133,7 @@ interface Bounded {
 }
 
 /** Compiles a schema of a peer within bounds. Throws where the schema is wrong or exceeds them. */
-export function compileBounded(json: JsonSchema, dialect: Dialect, bounds: SchemaBounds): Bounded {
+export function compileBounded(json: JsonSchema, dialect: Dialect, bounds: SchemaBounds): BoundedSchema {
   const compiler = new Compiler(json, dialect, bounds)
   const apply = compiler.apply(json)
   return {

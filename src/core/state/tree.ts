@@ -29,7 +29,7 @@ interface StateTreeOptions {
 }
 
 /** A version, and the state that it stands for. */
-interface Read {
+interface ReadVersion {
   readonly version: Version
   readonly value: unknown
 }
@@ -61,7 +61,7 @@ export class StateTree {
   }
 
   /** Gives the new version, and the state that it stands for. */
-  async append(space: string, change: Change, options: WriteOptions = {}): Promise<Read> {
+  async append(space: string, change: Change, options: WriteOptions = {}): Promise<ReadVersion> {
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const { head, version } = await this.#head(space)
       const parent = options.parent ?? head.current
@@ -91,7 +91,7 @@ export class StateTree {
   }
 
   /** The state at a version. Undefined where there is none, or none any more. */
-  async read(space: string, id: number): Promise<Read | undefined> {
+  async read(space: string, id: number): Promise<ReadVersion | undefined> {
     const version = await this.#version(space, id)
     if (version === undefined) return undefined
     const value = await this.#whole(space, version)
@@ -140,9 +140,9 @@ export class StateTree {
     return entry === undefined ? undefined : readVersion(entry.value)
   }
 
-  async #make(space: string, change: Change, parent: number, id: number): Promise<Read> {
+  async #make(space: string, change: Change, parent: number, id: number): Promise<ReadVersion> {
     const at = this.#clock.now()
-    const made = (version: Version, value: unknown): Read => ({ version: fitting(version), value })
+    const made = (version: Version, value: unknown): ReadVersion => ({ version: fitting(version), value })
     if (change.kind !== 'patch') return made({ id, parent, kind: change.kind, body: change.body, at, patches: 0 }, change.body)
     const below = await this.#version(space, parent)
     if (below?.kind === 'opaque') throw problem('STATE_INVALID', 'An opaque state cannot be patched: write the whole state')

@@ -1,7 +1,7 @@
 /** The public types of MCP Live for hosts: the handlers that answer a server, and `client.live`, by which a host uses a live server. */
 import type { Why } from '../../core/suggestion.ts'
 import type { ChannelStream } from './channels/client.ts'
-import type { Acknowledged, WireChannel } from './channels/messages.ts'
+import type { AcknowledgementAnswer, WireChannel } from './channels/messages.ts'
 import type { StateReport } from './checkpoints/messages.ts'
 import type { RefusedMessage } from './client-refusals.ts'
 import type { LiveBlock } from './content/messages.ts'
@@ -163,7 +163,7 @@ export interface LiveConnection {
   /** Shows that an answer is being prepared. False: the server does not support it, and nothing was sent. */
   typing(channel: string): boolean
   /** Acknowledges a message. Undefined: the server does not support it, and nothing was sent. */
-  acknowledge(channel: string, messageId: string, options?: AcknowledgeOptions): Promise<Acknowledged | undefined>
+  acknowledge(channel: string, messageId: string, options?: AcknowledgeOptions): Promise<AcknowledgementAnswer | undefined>
   /** Asks the server to open a channel; rejects with the server's reason if it refuses. */
   openChannel(params: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>>
   /** Asks the server to close a channel; rejects with the server's reason if it refuses. */

@@ -10,7 +10,7 @@ import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import { Pieces } from './answers/messages.ts'
 import type { Channels } from './channels/client.ts'
 import {
-  type Acknowledged,
+  type AcknowledgementAnswer,
   acknowledgeMessage,
   closeChannel,
   openChannel,
@@ -221,7 +221,7 @@ function isUnknown(error: unknown): boolean {
 }
 
 /** An answer without `acknowledged: false` counts as acknowledged. */
-function readAcknowledged(answer: unknown): Acknowledged {
+function readAcknowledged(answer: unknown): AcknowledgementAnswer {
   const { acknowledged, representation, reason } = isRecord(answer) ? answer : {}
   return {
     acknowledged: acknowledged !== false,

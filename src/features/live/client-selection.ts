@@ -9,7 +9,7 @@ import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import type { LiveHandlers } from './client-api.ts'
 import {
-  type Announced,
+  type Announcement,
   announcedBy,
   type DialectLabel,
   type EncodedSelection,
@@ -53,7 +53,7 @@ export async function tellSelection(
 }
 
 /** Returns what re-reads the manifest after a change: one read at a time, at most one per second. */
-export function manifestReader(session: ClientSession, stop: AbortSignal, read: (announced: Announced) => void): () => void {
+export function manifestReader(session: ClientSession, stop: AbortSignal, read: (announced: Announcement) => void): () => void {
   // A change was announced that no read has begun after.
   let stale = false
   let reading = false

@@ -195,14 +195,14 @@ function readWrittenOutcome(ended: WrittenOutcome): unknown {
 // answers reach it through a log per process. A lease shows that the process lives; a call whose process is gone is never repeated.
 
 /** A client's answer on its way to the process that owns the call. */
-interface Answered {
+interface RelayedAnswer {
   readonly upstreamCall: string
   readonly key: string
   readonly said: WrittenOutcome
 }
 
 /** An open question, as it is stored. */
-interface Asked {
+interface ParkedQuestion {
   readonly key: string
   readonly method: string
   readonly params: unknown
@@ -210,7 +210,7 @@ interface Asked {
 
 /** A parked call, as it is stored. */
 interface State {
-  readonly questions: readonly Asked[]
+  readonly questions: readonly ParkedQuestion[]
   readonly ended?: WrittenOutcome
 }
 
@@ -229,7 +229,7 @@ export class SharedParkedCalls {
   readonly #id = crypto.randomUUID()
   readonly #stop = new AbortController()
   #running: Promise<unknown> | undefined = undefined
-  #tell: (answered: Answered) => void = () => {}
+  #tell: (answered: RelayedAnswer) => void = () => {}
 
   constructor(store: Store, clock: Clock) {
     this.#store = store
@@ -237,7 +237,7 @@ export class SharedParkedCalls {
   }
 
   /** Sets the callback for answers that arrive for calls of this process. */
-  answered(tell: (answered: Answered) => void): void {
+  answered(tell: (answered: RelayedAnswer) => void): void {
     this.#tell = tell
   }
 
@@ -338,14 +338,14 @@ export class SharedParkedCalls {
       const entries = await this.#store.read(log, { after }).catch(() => [])
       for (const { position, value } of entries) {
         after = position
-        this.#tell(JSON.parse(value) as Answered)
+        this.#tell(JSON.parse(value) as RelayedAnswer)
       }
     }
   }
 }
 
 /** The client's answer, or its error: the upstream needs one of them. */
-async function answerTo(exchange: Exchange, { key, ...request }: Asked): Promise<Omit<Answered, 'upstreamCall'>> {
+async function answerTo(exchange: Exchange, { key, ...request }: ParkedQuestion): Promise<Omit<RelayedAnswer, 'upstreamCall'>> {
   try {
     const { method, params } = questionIn(request)
     const result = await askClient(exchange, method, params, { key, signal: exchange.signal })

@@ -29,7 +29,7 @@ import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import { logLevelKey } from '../../revisions/envelope.ts'
 import { envelopeKeys } from '../../revisions/index.ts'
 import type { Context } from '../../server/api.ts'
-import type { Proxied } from '../proxies.ts'
+import type { ProxiedEntry } from '../proxies.ts'
 import type { CallWrapper, GatewayCall } from '../trust/call-wrapper.ts'
 import type { Upstreams } from '../upstreams/upstreams.ts'
 import { failureAt, upstreamAbsent } from './failures.ts'
@@ -118,7 +118,7 @@ export class Relay {
   }
 
   /** Calls a tool at its upstream, through the trust middleware. */
-  async call({ upstream, own, exposed }: Proxied, tool: Tool, args: Params, ctx: Context): Promise<Reply | string> {
+  async call({ upstream, own, exposed }: ProxiedEntry, tool: Tool, args: Params, ctx: Context): Promise<Reply | string> {
     const exchange = exchangeOf(ctx)
     const client = { name: ctx.client.info?.name, principal: ctx.principal }
     const again = exchange.get(retryState)?.[upstreamCallKey] !== undefined
@@ -149,7 +149,7 @@ export class Relay {
   }
 
   /** Reads a resource by the upstream's own address. */
-  async read({ upstream, own, exposed }: Proxied, ctx: Context): Promise<readonly ResourceContents[]> {
+  async read({ upstream, own, exposed }: ProxiedEntry, ctx: Context): Promise<readonly ResourceContents[]> {
     const exchange = exchangeOf(ctx)
     const prefix = exposed.slice(0, exposed.length - own.length)
     const uri = (exchange.params['uri'] as string).slice(prefix.length)
@@ -160,7 +160,11 @@ export class Relay {
   }
 
   /** Gets a prompt from its upstream. */
-  async prompt({ upstream, own }: Proxied, values: Readonly<Record<string, string>>, ctx: Context): Promise<GetPromptResult> {
+  async prompt(
+    { upstream, own }: ProxiedEntry,
+    values: Readonly<Record<string, string>>,
+    ctx: Context,
+  ): Promise<GetPromptResult> {
     const exchange = exchangeOf(ctx)
     const result = await this.#ask<GetPromptResult>(upstream, ctx, getPrompt, { name: own, arguments: values })
     const { messages } = result
@@ -170,7 +174,7 @@ export class Relay {
 
   /** Completes an argument of a prompt or a template variable. */
   async complete(
-    { upstream, own }: Proxied,
+    { upstream, own }: ProxiedEntry,
     kind: 'prompt' | 'template',
     argument: { readonly name: string; readonly value: string },
     filled: Readonly<Record<string, string>>,
@@ -296,14 +300,14 @@ function levelFor({ client, line }: Use, exchange: Exchange): Promise<void> | un
   return wanted === undefined || isStateless(client) ? undefined : line.level(client, wanted)
 }
 
-type Made<T> = { -readonly [K in keyof T]: T[K] }
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** The leg of one call. Only members that matter are set, so that most calls stay small. */
 function legOf({ client, line }: Use, upstreamCall: UpstreamCall, exchange: Exchange): Leg {
   const stateless = isStateless(client)
   const passed = passedMeta(exchange)
   const meta = stateless ? logMeta(passed, exchange, wantedLevel(exchange)) : passed
-  const send: Made<SendOptions> = { behalf: exchange, onSent: id => line.add(id, upstreamCall) }
+  const send: Mutable<SendOptions> = { behalf: exchange, onSent: id => line.add(id, upstreamCall) }
   if (stateless) send.declares = declaredFor(exchange)
   if (meta !== undefined) send.meta = meta
   if (exchange.peer.revision.http.prime) send.onReleased = retryMs => upstreamCall.ctx.release(retryMs)
@@ -325,7 +329,7 @@ function plainText(result: CallToolResult): string | undefined {
 
 /** Any other result as a reply. */
 function asReply({ content, structuredContent, isError, _meta }: CallToolResult): Reply {
-  const given: Made<ReplyParts> = { content: Array.isArray(content) ? content : [] }
+  const given: Mutable<ReplyParts> = { content: Array.isArray(content) ? content : [] }
   if (structuredContent !== undefined) given.structured = structuredContent
   if (isError !== undefined) given.isError = isError
   if (_meta !== undefined) given.meta = _meta

@@ -19,7 +19,7 @@ import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import type { Peer } from '../../revisions/index.ts'
 
 /** How addresses in a result are shown to one client. */
-interface Told {
+interface AddressView {
   /** The address that the client uses for an upstream's own address. */
   address(uri: string): string
   /** Whether the client may read it. */
@@ -30,7 +30,7 @@ interface Told {
 const mostAddresses = 1_000
 
 /** A result with rewritten addresses; the same object where nothing changes, which is the most common case. */
-export function returned(result: CallToolResult, told: Told): CallToolResult {
+export function returned(result: CallToolResult, told: AddressView): CallToolResult {
   const content = Array.isArray(result.content) ? readdressed(result.content, told) : result.content
   return content === result.content ? result : { ...result, content }
 }
@@ -60,14 +60,14 @@ function withMeta<T extends { readonly _meta?: Params | undefined }>(value: T, m
 }
 
 /** The messages of a prompt with rewritten addresses. */
-export function returnedMessages(messages: readonly PromptMessage[], told: Told): readonly PromptMessage[] {
+export function returnedMessages(messages: readonly PromptMessage[], told: AddressView): readonly PromptMessage[] {
   const contents = messages.map(({ content }) => content)
   const made = readdressed(contents, told)
   return made === contents ? messages : messages.map((message, i) => ({ ...message, content: made[i] ?? message.content }))
 }
 
 /** Rewrites the addresses of content blocks. Returns the same array where nothing changes. */
-function readdressed(content: readonly ContentBlock[], told: Told): readonly ContentBlock[] {
+function readdressed(content: readonly ContentBlock[], told: AddressView): readonly ContentBlock[] {
   let made: ContentBlock[] | undefined
   let seen = 0
   for (let i = 0; i < content.length; i++) {
@@ -83,7 +83,7 @@ function readdressed(content: readonly ContentBlock[], told: Told): readonly Con
 }
 
 /** Replaces a block that the client may not read by a text. `asItIs`: the limit of addresses is reached. */
-function shownBlock(block: ContentBlock, uri: string, { address, readable }: Told, asItIs: boolean): ContentBlock {
+function shownBlock(block: ContentBlock, uri: string, { address, readable }: AddressView, asItIs: boolean): ContentBlock {
   if (!readable(uri)) return { type: 'text', text: withheld }
   const shown = asItIs ? uri : address(uri)
   return shown === uri ? block : withUri(block, shown)

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { type Duration, toMilliseconds } from '../../core/clock.ts'
 import { quoted } from '../../core/suggestion.ts'
 import { type Limits, serverLimits } from '../../engine/limits.ts'
-import type { Placed } from '../../host/config/read.ts'
+import type { PlacedValue } from '../../host/config/read.ts'
 import { checkListenPaths } from '../../transports/http/listen.ts'
 import { checkNames, isLoopbackHost } from '../../transports/http/names.ts'
 import type { GatewayOptions } from '../gateway.ts'
@@ -157,7 +157,7 @@ const isNaming: Fits = value => value === 'prefixed' || value === 'short'
 const naming: Plain = ['names', isNaming, 'must be prefixed or short', 'Write names: prefixed, or remove it']
 
 /** Reads the gateway's own settings. `folder`: the folder of the file, which relative paths start from. */
-export function readOwnSettings(members: ReadonlyMap<string, Placed>, folder: string, tell: TellFault): GatewayOwnSettings {
+export function readOwnSettings(members: ReadonlyMap<string, PlacedValue>, folder: string, tell: TellFault): GatewayOwnSettings {
   const frame: Record<string, unknown> = {}
   const take = ([name, fits, wrong, fix]: Plain): void => {
     const at = members.get(name)
@@ -189,7 +189,7 @@ function numbersIn<N extends 'limits' | 'shares'>(
   of: N,
   defaults: Readonly<Record<string, number>>,
   example: string,
-  members: ReadonlyMap<string, Placed>,
+  members: ReadonlyMap<string, PlacedValue>,
   tell: TellFault,
 ): { readonly [K in N]?: Record<string, number> } {
   const at = members.get(of)
@@ -212,7 +212,7 @@ function numbersIn<N extends 'limits' | 'shares'>(
 const notYet = ['auth', 'roles', 'url', 'views']
 
 /** Reads `console`. */
-function consoleIn(members: ReadonlyMap<string, Placed>, tell: TellFault): Pick<GatewayOwnSettings, 'console'> {
+function consoleIn(members: ReadonlyMap<string, PlacedValue>, tell: TellFault): Pick<GatewayOwnSettings, 'console'> {
   const at = members.get('console')
   if (at === undefined) return {}
   if (typeof at.value === 'boolean') return { console: at.value }
@@ -248,7 +248,7 @@ function isPort(value: unknown): boolean {
 }
 
 /** Reads `listen`. A number alone is the port. */
-function listenIn(at: Placed | undefined, tell: TellFault): ListenPlace {
+function listenIn(at: PlacedValue | undefined, tell: TellFault): ListenPlace {
   if (at === undefined) return {}
   if (typeof at.value === 'number') return { port: at.value }
   if (at.members === undefined) {

@@ -12,7 +12,7 @@ import {
   type ConfigFault,
   type ConfiguredServer,
   type ParsedConfig,
-  type Placed,
+  type PlacedValue,
   parseConfig,
   readParsed,
 } from '../../host/config/read.ts'
@@ -77,7 +77,7 @@ export async function readGatewayConfig(
   const files = new Set([resolve(file)])
   const servers = await serversOf(members, file, around, faults, tell, path => void files.add(path))
   if (servers.size === 0 && faults.length === 0) tell({ line: 1 }, 'gateway.servers', 'The file has no servers', noServersFix)
-  const said = new Map<string, Placed>()
+  const said = new Map<string, PlacedValue>()
   for (const [name, at] of members) if (!isServers(name)) said.set(name, expanded(at, name, around, tell))
   const trust = readTrust(said, tell)
   const lines = new Map([...members].map(([name, { line }]) => [name, line] as const))
@@ -85,7 +85,7 @@ export async function readGatewayConfig(
 }
 
 /** The members at the top of the file; empty where it cannot be parsed. */
-async function membersOf(text: string, file: string, tell: TellFault): Promise<ReadonlyMap<string, Placed>> {
+async function membersOf(text: string, file: string, tell: TellFault): Promise<ReadonlyMap<string, PlacedValue>> {
   if (text.length > mostChars) {
     tell(
       { line: 1 },
@@ -106,7 +106,7 @@ async function membersOf(text: string, file: string, tell: TellFault): Promise<R
 
 /** Reads the servers: the file's own entries first, because they replace entries of included files with the same name. */
 async function serversOf(
-  members: ReadonlyMap<string, Placed>,
+  members: ReadonlyMap<string, PlacedValue>,
   file: string,
   around: ConfigEnvironment,
   faults: ConfigFault[],
@@ -121,7 +121,7 @@ async function serversOf(
     const prefix = prefixOf(server, server.file !== file, tell)
     return { ...server, ...(auth !== undefined && { auth }), ...(prefix !== undefined && { prefix }) }
   }
-  const take = async (parsed: ParsedConfig, from: string, at?: Placed): Promise<void> => {
+  const take = async (parsed: ParsedConfig, from: string, at?: PlacedValue): Promise<void> => {
     const read = await readParsed(withoutUnused(parsed), from, { env: around.env, home: around.home })
     for (const path of envFilesIn(parsed, { ...around, folder: dirname(resolve(from)) })) used(path)
     faults.push(...read.faults)
@@ -155,7 +155,7 @@ async function serversOf(
 }
 
 /** Reports unknown members of the file's own entries. Included files may contain members of other programs. */
-function checkEntries({ members }: Placed, tell: TellFault): void {
+function checkEntries({ members }: PlacedValue, tell: TellFault): void {
   for (const [name, entry] of members ?? []) {
     for (const [member, at] of entry.members ?? [])
       if (!upstreamKeys.some(key => key === member) && !entryMembers.has(member)) {
@@ -190,8 +190,8 @@ function withoutUnused({ root, faults }: ParsedConfig): ParsedConfig {
 }
 
 /** Reduces disabled entries to their names. */
-function emptied(entries: ReadonlyMap<string, Placed>): Map<string, Placed> {
-  const one = (name: string, entry: Placed): Placed => {
+function emptied(entries: ReadonlyMap<string, PlacedValue>): Map<string, PlacedValue> {
+  const one = (name: string, entry: PlacedValue): PlacedValue => {
     const off = entry.members?.get('disabled')
     if (off?.value !== true) return entry
     return { ...entry, members: new Map([['disabled', off] as const, ['command', { line: entry.line, value: name }] as const]) }
@@ -200,7 +200,7 @@ function emptied(entries: ReadonlyMap<string, Placed>): Map<string, Placed> {
 }
 
 /** The included files: one path or a list. */
-function includesIn(at: Placed | undefined, tell: TellFault): readonly Placed[] {
+function includesIn(at: PlacedValue | undefined, tell: TellFault): readonly PlacedValue[] {
   const items = at === undefined ? [] : (at.items ?? [at])
   return items.filter(item => {
     if (typeof item.value === 'string' && item.value !== '') return true
@@ -228,7 +228,7 @@ function isServers(name: string): boolean {
 // Credentials of a server's entry: fills in variables, resolves files, and reports mistakes at their lines.
 
 /** The `auth` member of a server's entry. */
-function authAt({ root }: ParsedConfig, server: string): Placed | undefined {
+function authAt({ root }: ParsedConfig, server: string): PlacedValue | undefined {
   for (const shape of ['mcpServers', 'servers']) {
     const entry = root?.members?.get(shape)?.members?.get(server)
     if (entry !== undefined) return entry.members?.get('auth')
@@ -238,7 +238,7 @@ function authAt({ root }: ParsedConfig, server: string): Placed | undefined {
 
 /** Reads `auth`. `foreign`: the file belongs to another program, so a value is taken only if it is entirely valid, and not reported. */
 function readAuth(
-  at: Placed,
+  at: PlacedValue,
   server: FoundServer,
   around: ConfigEnvironment,
   foreign: boolean,
@@ -299,7 +299,7 @@ function isReadable(file: string): boolean {
 
 /** Replaces the variables in a part of the file, at any depth. A text with an unset variable becomes null. */
 
-function expanded(at: Placed, path: string, around: ConfigEnvironment, tell: TellFault): Placed {
+function expanded(at: PlacedValue, path: string, around: ConfigEnvironment, tell: TellFault): PlacedValue {
   if (at.members !== undefined) {
     const members = new Map([...at.members].map(([name, member]) => [name, expanded(member, `${path}.${name}`, around, tell)]))
     return { line: at.line, members, value: Object.fromEntries([...members].map(([name, { value }]) => [name, value])) }

@@ -6,6 +6,7 @@
 import type { AnswerRecord } from '../../core/answers.ts'
 import { heardLog } from '../../core/heard-log.ts'
 import { cleanFields, logFrom } from '../../core/log.ts'
+import { shellWord } from '../../core/suggestion.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { WaitingCall } from '../../features/reliability/confirmation/queue.ts'
 import type { GatewayAuditLog } from '../../policy/audit/gateway-audit.ts'
@@ -217,10 +218,5 @@ export function noticesTo(options: GatewayOptions): (notice: GatewayNotice) => v
 export function howToApproveEntry({ config, store = 'memory:' }: GatewayOptions, id: string): string {
   if (config === undefined) return `Call gateway.approve('${id}') or gateway.refuse('${id}')`
   if (store === 'memory:') return 'Set a store for the gateway (store: sqlite:PATH), so that you can approve with a command'
-  return `vivarium gateway approvals ${word(config)} --approve ${word(id)}`
-}
-
-/** A text as one word of a command line. */
-function word(text: string): string {
-  return /^[\w./:@%~-]+$/.test(text) ? text : JSON.stringify(text)
+  return `vivarium gateway approvals ${shellWord(config)} --approve ${shellWord(id)}`
 }

@@ -2,7 +2,7 @@
 import { handedOutTokens, oauth } from '../../auth/resource/options.ts'
 import { toMilliseconds } from '../../core/clock.ts'
 import { watchedLength } from '../../features/mcp/resources/messages.ts'
-import type { Placed } from '../../host/config/read.ts'
+import type { PlacedValue } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { readTargetRule, type WrittenRule } from '../../policy/rules/call-policy.ts'
@@ -235,10 +235,10 @@ function attempt(check: () => void, path: readonly (string | number)[], fix: str
 
 // Trust settings of a file, with mistakes reported at their lines.
 
-type TellFault = (at: Placed, rule: string, message: string, fix: string) => void
+type TellFault = (at: PlacedValue, rule: string, message: string, fix: string) => void
 
 /** Reads the trust settings of a file; those with mistakes are reported and left out. */
-export function readTrust(members: ReadonlyMap<string, Placed>, tell: TellFault): TrustSettings {
+export function readTrust(members: ReadonlyMap<string, PlacedValue>, tell: TellFault): TrustSettings {
   const settings: Record<string, unknown> = {}
   for (const name of trustMembers) {
     const placed = members.get(name)
@@ -251,7 +251,7 @@ export function readTrust(members: ReadonlyMap<string, Placed>, tell: TellFault)
 }
 
 /** The closest place in the file to a fault's path. */
-function placeOf(top: Placed, { path }: TrustFault): Placed {
+function placeOf(top: PlacedValue, { path }: TrustFault): PlacedValue {
   let at = top
   for (const part of path.slice(1)) {
     const next = typeof part === 'number' ? at.items?.[part] : at.members?.get(part)

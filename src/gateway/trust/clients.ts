@@ -111,7 +111,7 @@ function read(name: string, settings: ClientSettings): KnownClient {
   const upstreams = patternsOf(settings.upstreams)
   const { tools: tool, resources: resource, prompts: prompt, budget = [] } = settings
   const said = { tool: patternsOf(tool), resource: patternsOf(resource), prompt: patternsOf(prompt) }
-  const lists: Readonly<Record<TargetKind, Chosen>> = {
+  const lists: Readonly<Record<TargetKind, ListFilter>> = {
     tool: chosen(said.tool),
     resource: chosen(said.resource, true),
     prompt: chosen(said.prompt),
@@ -146,10 +146,10 @@ function patternsOf(said: Patterns | undefined): readonly string[] | undefined {
 }
 
 /** Whether an entry is on a client's list; undefined where there is no list. */
-type Chosen = ((upstream: string, own: string) => boolean) | undefined
+type ListFilter = ((upstream: string, own: string) => boolean) | undefined
 
 /** Compiles a list. `!` excludes. */
-function chosen(patterns: readonly string[] | undefined, address = false): Chosen {
+function chosen(patterns: readonly string[] | undefined, address = false): ListFilter {
   if (patterns === undefined) return undefined
   const [allowed, denied] = [includedBy(patterns), excludedBy(patterns)]
   // Only exclusions: everything else is included. An empty list includes nothing.

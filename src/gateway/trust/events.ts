@@ -26,7 +26,7 @@ const payload = {
 type Handle = EventHandle<typeof payload>
 
 /** A payload. */
-interface Told {
+interface EventPayload {
   readonly upstream: string
   readonly uri?: string
   readonly list?: string
@@ -102,7 +102,7 @@ export class UpstreamEvents {
   }
 
   /** Publishes an event. Repeats of a pending subject are merged into one event that follows. */
-  #emit(name: string, told: Told): void {
+  #emit(name: string, told: EventPayload): void {
     const key = `${name}\n${told.uri ?? told.list}`
     const state = this.#telling.get(key)
     if (state !== undefined) {
@@ -125,7 +125,7 @@ export class UpstreamEvents {
   }
 
   /** Waits until the upstream's rate allows it. */
-  async #tell(name: string, told: Told): Promise<void> {
+  async #tell(name: string, told: EventPayload): Promise<void> {
     const { signal } = this.#end
     for (let waitMs = this.#pace.take(told.upstream); waitMs > 0; waitMs = this.#pace.take(told.upstream)) {
       await pause(this.#clock, waitMs, signal, true)

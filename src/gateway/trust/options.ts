@@ -23,7 +23,7 @@ interface OptionParts {
   readonly waits: NonNullable<ConfirmFacts['onWait']>
 }
 
-type Judged = (args: Params, caller: ConfirmCaller) => PolicyCallFacts
+type FactsOfCall = (args: Params, caller: ConfirmCaller) => PolicyCallFacts
 
 /** Options that the gateway adds to a tool. */
 export type AddedOptions = Partial<ToolOptions<Schema, Schema>>
@@ -31,7 +31,7 @@ export type AddedOptions = Partial<ToolOptions<Schema, Schema>>
 /** The options that rules and clients add to a tool. */
 export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool): AddedOptions {
   const { clients } = parts
-  const judged: Judged = (args, caller) => policyCallFacts(clients, caller, args)
+  const judged: FactsOfCall = (args, caller) => policyCallFacts(clients, caller, args)
   // Repeating a read does no harm, so it is not deduplicated.
   const dedupe = tool.annotations?.readOnlyHint === true ? undefined : dedupeOf(policy, judged)
   const cost = costFor(policy, tool, clients)
@@ -57,7 +57,7 @@ export function policyCallFacts(clients: Clients, caller: ConfirmCaller, args: P
 const channels = { client: undefined, operator: 'queue', either: 'either' } as const
 
 /** Asks for confirmation of calls whose verdict is `ask`, on the channel that the rule names. */
-function confirmOf(policy: ToolPolicy, judged: Judged, { settings, decided, waits }: OptionParts): ConfirmFacts {
+function confirmOf(policy: ToolPolicy, judged: FactsOfCall, { settings, decided, waits }: OptionParts): ConfirmFacts {
   const { approvals = {} } = settings
   return {
     onWait: waits,
@@ -93,7 +93,7 @@ function shownCall(args: Params): string | undefined {
 }
 
 /** The dedupe time; a function where it depends on the call. */
-function dedupeOf(policy: ToolPolicy, judged: Judged): AddedOptions['dedupe'] {
+function dedupeOf(policy: ToolPolicy, judged: FactsOfCall): AddedOptions['dedupe'] {
   if (!policy.varies('dedupe')) return policy.say('dedupe', undefined)
   return (args: Params, caller: ConfirmCaller) => policy.say('dedupe', judged(args, caller))
 }

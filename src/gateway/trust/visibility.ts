@@ -20,7 +20,7 @@ interface Place {
 }
 
 /** What a client can be shown. Rules treat templates as resources. */
-type Shown = RequestTarget[0]
+type VisibleKind = RequestTarget[0]
 type KnownCaller = Pick<Caller, 'principal' | 'carrier'>
 
 const kinds: readonly TargetKind[] = ['tool', 'resource', 'prompt']
@@ -39,7 +39,7 @@ const mostKinds = 256
 export class Visibility {
   readonly clients: Clients
   /** The origin of a prompt or resource by exposed name or address; of a tool only while its upstream is down. */
-  readonly originOf: (kind: Shown, exposed: string) => Place | undefined
+  readonly originOf: (kind: VisibleKind, exposed: string) => Place | undefined
   policy: GatewayPolicy
   listed: TrustSettings['listed']
   readonly #tools = new Map<string, ToolPolicy>()
@@ -53,7 +53,7 @@ export class Visibility {
     clients: Clients,
     policy: GatewayPolicy,
     listed: TrustSettings['listed'],
-    originOf: (kind: Shown, exposed: string) => Place | undefined,
+    originOf: (kind: VisibleKind, exposed: string) => Place | undefined,
   ) {
     this.clients = clients
     this.policy = policy
@@ -91,7 +91,7 @@ export class Visibility {
   }
 
   /** The same by exposed name. */
-  sees(caller: Caller, kind: Shown, exposed: string): boolean {
+  sees(caller: Caller, kind: VisibleKind, exposed: string): boolean {
     const client = this.clients.of(caller)
     if (client === undefined || client.free) return true
     const policy = kind === 'tool' ? this.#tools.get(exposed) : undefined
@@ -100,7 +100,7 @@ export class Visibility {
   }
 
   /** Whether an entry is in the caller's lists. */
-  lists(caller: Caller, kind: Shown, { upstream, own }: Place): boolean {
+  lists(caller: Caller, kind: VisibleKind, { upstream, own }: Place): boolean {
     const as = ruledAs(kind)
     if (as === 'tool') return this.#seesTool(caller, this.policy.for('tool', upstream, own))
     if (!this.given(caller, as, { upstream, own })) return false
@@ -142,7 +142,7 @@ export class Visibility {
   }
 
   /** The policy of a tool, or for a resource or prompt; undefined where no rule applies or nobody offers it. */
-  policyOf(kind: Shown, exposed: string): ToolPolicy | undefined {
+  policyOf(kind: VisibleKind, exposed: string): ToolPolicy | undefined {
     const as = ruledAs(kind)
     if (as === 'tool') return this.#tools.get(exposed)
     const origin = this.policy.decidesReading ? this.originOf(kind, exposed) : undefined
@@ -197,6 +197,6 @@ export class Visibility {
   }
 }
 
-function ruledAs(kind: Shown): TargetKind {
+function ruledAs(kind: VisibleKind): TargetKind {
   return kind === 'template' ? 'resource' : kind
 }

@@ -6,7 +6,7 @@ import { userStorage } from '../../auth/client/user-storage.ts'
 import { createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
 import { isSecretName, redact, secretValues } from '../../core/redact.ts'
-import { quoted } from '../../core/suggestion.ts'
+import { quoted, shellWord } from '../../core/suggestion.ts'
 import { knownServer, type Opening, type ServerDefinition, type ServerOption } from '../../host/servers/entry.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
@@ -14,12 +14,12 @@ import type { GatewayOptions } from '../gateway.ts'
 import { authFaults, authOf, type CredentialsParts, credentialsFor, type UpstreamAuthOption } from './auth.ts'
 
 /** A server with more settings than what to connect to. */
-type Detailed = Exclude<ServerOption, Opening>
+type DetailedServer = Exclude<ServerOption, Opening>
 
 /** What to connect to, alone or with more settings. */
 export type GatewayServer =
   | ServerOption
-  | (Detailed & {
+  | (DetailedServer & {
       /** How the gateway authenticates there: `sign-in`, its own credentials, or an authorization of `vivarium/client`. */
       readonly auth?: UpstreamAuthOption | ClientAuthorization
       /** A prefix for all its names, so that they never change: its own name (`true`) or a text. */
@@ -83,15 +83,11 @@ function withAuth(
   return { ...entry, connect: { ...entry.connect, auth: made } }
 }
 
-/** A text as one word of a command line. */
-function word(text: string): string {
-  return /^[\w./:@-]+$/.test(text) ? text : JSON.stringify(text)
-}
-
 /** How the operator approves the launch of an upstream. */
 export function howToApproveLaunch({ config, store = 'memory:' }: GatewayOptions, upstream: string): string {
   if (config === undefined) return 'Check it in approvals(), and approve it by its id'
-  const fix = store === 'memory:' ? 'restart the gateway' : `vivarium gateway ${word(config)} --approve ${word(upstream)}`
+  const fix =
+    store === 'memory:' ? 'restart the gateway' : `vivarium gateway ${shellWord(config)} --approve ${shellWord(upstream)}`
   return `Check its entry in the config. If it is correct: ${fix}`
 }
 
@@ -113,9 +109,9 @@ export function credentialsParts({ config, tokens }: GatewayOptions): Credential
       return stored
     },
     signInBy: (upstream, { href, origin, pathname, search }) => {
-      if (config !== undefined) return `Sign in: vivarium gateway ${word(config)} --sign-in ${word(upstream)}`
+      if (config !== undefined) return `Sign in: vivarium gateway ${shellWord(config)} --sign-in ${shellWord(upstream)}`
       // The query of a URL may contain a key, so it is not repeated.
-      if (tokens === undefined) return `Sign in: vivarium list ${search === '' ? word(href) : `${origin}${pathname}?…`}`
+      if (tokens === undefined) return `Sign in: vivarium list ${search === '' ? shellWord(href) : `${origin}${pathname}?…`}`
       return 'Sign in with oauth() of vivarium/client and the storage in the option tokens'
     },
   }

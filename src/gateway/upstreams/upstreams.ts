@@ -8,7 +8,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { Why } from '../../core/suggestion.ts'
 import { listTools } from '../../features/mcp/tools/messages.ts'
 import type { HostServer, ServerPort } from '../../host/servers/server.ts'
-import { type Applied, Servers } from '../../host/servers/servers.ts'
+import { type ConfigEffect, Servers } from '../../host/servers/servers.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { LaunchHeldError } from '../../policy/pins/launches.ts'
@@ -56,12 +56,12 @@ interface Use {
 }
 
 /** One server of the options, ready to connect. */
-interface Planned extends ReturnType<typeof upstreamEntry> {
+interface PlannedUpstream extends ReturnType<typeof upstreamEntry> {
   readonly option: GatewayServer
 }
 
 /** Servers by name, in config order. */
-type Plan = ReadonlyMap<string, Planned>
+type Plan = ReadonlyMap<string, PlannedUpstream>
 
 /** A call to an upstream that is down starts a reconnect, but not more often than this. */
 const retryMs = 1_000
@@ -160,7 +160,7 @@ export class Upstreams {
 
   /** Prepares servers without starting anything; throws on a mistake. An unchanged entry keeps its plan, and so its connection. */
   plan(servers: Readonly<Record<string, GatewayServer>>): Plan {
-    const plan = new Map<string, Planned>()
+    const plan = new Map<string, PlannedUpstream>()
     for (const [name, option] of Object.entries(servers)) {
       const before = this.#planned.get(name)
       if (before !== undefined && same(before.option, option)) plan.set(name, before)
@@ -170,13 +170,13 @@ export class Upstreams {
   }
 
   /** Starts, stops and restarts servers to match the plan. Those that end get time to answer calls under way. */
-  apply(plan: Plan): Promise<Applied> {
+  apply(plan: Plan): Promise<ConfigEffect> {
     const applying = this.#apply(plan)
     this.#applying = applying.catch(() => {})
     return applying
   }
 
-  async #apply(plan: Plan): Promise<Applied> {
+  async #apply(plan: Plan): Promise<ConfigEffect> {
     const before = this.#planned
     this.#planned = plan
     const leaving = [...before].filter(([name, planned]) => plan.get(name) !== planned)
@@ -191,7 +191,7 @@ export class Upstreams {
     return { ...then, started: [...first.started, ...then.started] }
   }
 
-  #become(plan: Iterable<readonly [string, Planned]>): Promise<Applied> {
+  #become(plan: Iterable<readonly [string, PlannedUpstream]>): Promise<ConfigEffect> {
     // After close, nothing may start that would never be stopped.
     if (this.#closed) return Promise.resolve({ started: [], stopped: [], restarted: [], updated: [] })
     return this.#servers.apply(new Map([...plan].map(([name, { entry }]) => [name, entry])))
@@ -247,7 +247,7 @@ export class Upstreams {
   }
 
   /** How it is reached. */
-  carrier(name: string): Planned['carrier'] {
+  carrier(name: string): PlannedUpstream['carrier'] {
     return this.#planned.get(name)?.carrier
   }
 
@@ -274,7 +274,7 @@ export class Upstreams {
   }
 
   /** An option as a planned server, whose connection waits for the gate and the launch check. */
-  #prepare(name: string, option: GatewayServer): Planned {
+  #prepare(name: string, option: GatewayServer): PlannedUpstream {
     const made = upstreamEntry(name, option, this.#port)
     const { target } = made.entry
     const digest = `${this.#made++} ${name}`

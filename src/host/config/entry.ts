@@ -3,7 +3,7 @@ import type { Command } from '../../client/target.ts'
 import { nearest, quoted, type Why, why } from '../../core/suggestion.ts'
 import { setUses, usesUnder } from '../../features/live/dialects/messages.ts'
 import type { ScopeLists } from '../../features/live/scopes/messages.ts'
-import type { Placed } from './read.ts'
+import type { PlacedValue } from './read.ts'
 import {
   httpNames,
   type KeysOf,
@@ -72,7 +72,7 @@ export const entryMembers: ReadonlySet<string> = new Set(serverKeys)
  */
 export function readEntry(
   name: string,
-  placed: Placed,
+  placed: PlacedValue,
   around: ConfigEnvironment | undefined,
   envFile: EnvFile,
 ): ServerEntry | readonly EntryFault[] {
@@ -215,10 +215,10 @@ function fault({ line }: { readonly line: number }, rule: string, message: strin
 class Reader<Shape> {
   readonly faults: EntryFault[]
   readonly #name: string
-  readonly #placed: Placed
+  readonly #placed: PlacedValue
   readonly #around: ConfigEnvironment | undefined
 
-  constructor(name: string, placed: Placed, around: ConfigEnvironment | undefined, faults: EntryFault[] = []) {
+  constructor(name: string, placed: PlacedValue, around: ConfigEnvironment | undefined, faults: EntryFault[] = []) {
     this.#name = name
     this.#placed = placed
     this.#around = around
@@ -240,34 +240,34 @@ class Reader<Shape> {
   }
 
   flag(key: KeysOf<Shape, boolean>): boolean | undefined {
-    const read = ({ value }: Placed) => (typeof value === 'boolean' ? value : undefined)
+    const read = ({ value }: PlacedValue) => (typeof value === 'boolean' ? value : undefined)
     return this.#member(key, read, 'not true or false', 'Write true or false')
   }
 
   number(key: KeysOf<Shape, number>): number | undefined {
-    const read = ({ value }: Placed) => (typeof value === 'number' && value > 0 && value <= longestMs ? value : undefined)
+    const read = ({ value }: PlacedValue) => (typeof value === 'number' && value > 0 && value <= longestMs ? value : undefined)
     return this.#member(key, read, 'not a number of milliseconds', 'Write a number above 0')
   }
 
   list(key: KeysOf<Shape, readonly Text[]>): readonly string[] | undefined {
-    const read = ({ items }: Placed) => items?.map(item => this.#expanded(item, key) ?? '')
+    const read = ({ items }: PlacedValue) => items?.map(item => this.#expanded(item, key) ?? '')
     return this.#member(key, read, 'not a list of strings', 'Write ["…"]')
   }
 
   texts(key: KeysOf<Shape, Readonly<Record<string, Text>>>): Readonly<Record<string, string>> | undefined {
-    const read = ({ members }: Placed) =>
+    const read = ({ members }: PlacedValue) =>
       members && Object.fromEntries([...members].map(([name, item]) => [name, this.#expanded(item, `${key}.${name}`) ?? '']))
     return this.#member(key, read, 'not an object', 'Write { "name": "value" }')
   }
 
   /** A reader for a nested object, which collects into the same faults. */
   within<Key extends KeysOf<Shape, object>>(key: Key): Reader<NonNullable<Shape[Key]>> | undefined {
-    const read = (at: Placed) => at.members && new Reader<NonNullable<Shape[Key]>>(this.#name, at, this.#around, this.faults)
+    const read = (at: PlacedValue) => at.members && new Reader<NonNullable<Shape[Key]>>(this.#name, at, this.#around, this.faults)
     return this.#member(key, read, 'not an object', 'Write { … }')
   }
 
   /** A member as `read` gives it; a mistake where that gives nothing. */
-  #member<T>(key: string, read: (at: Placed) => T | undefined, wrong: string, fix: string): T | undefined {
+  #member<T>(key: string, read: (at: PlacedValue) => T | undefined, wrong: string, fix: string): T | undefined {
     const at = this.#at(key)
     return at && (read(at) ?? this.refuse(key, 'config.shape', `has ${quoted(key)} that is ${wrong}`, fix))
   }
@@ -279,13 +279,13 @@ class Reader<Shape> {
   }
 
   /** The member; null counts as absent, as other programs write it. */
-  #at(key: string): Placed | undefined {
+  #at(key: string): PlacedValue | undefined {
     const at = this.#placed.members?.get(key)
     return at?.value === null ? undefined : at
   }
 
   /** A text with its variables expanded. */
-  #expanded(at: Placed, field: string): string | undefined {
+  #expanded(at: PlacedValue, field: string): string | undefined {
     if (typeof at.value !== 'string' && typeof at.value !== 'number' && typeof at.value !== 'boolean') {
       this.faults.push(
         fault(

@@ -70,7 +70,7 @@ export async function readConfig(text: string, file: string, options: ReadConfig
 /** A parsed file whose values have line numbers. */
 export interface ParsedConfig {
   /** Undefined for an empty or invalid file. */
-  readonly root: Placed | undefined
+  readonly root: PlacedValue | undefined
   readonly faults: readonly SyntaxFault[]
 }
 
@@ -119,8 +119,8 @@ export async function readParsed(
 type Wrong = (line: number, rule: string, message: string, fix: string, server?: string) => void
 
 /** The entries of both members; for a name in both, the first counts. */
-function entriesOf(root: Placed, wrong: Wrong): ReadonlyMap<string, Placed> {
-  const found = new Map<string, Placed>()
+function entriesOf(root: PlacedValue, wrong: Wrong): ReadonlyMap<string, PlacedValue> {
+  const found = new Map<string, PlacedValue>()
   const shapes = ['mcpServers', 'servers'].filter(shape => root.members?.has(shape))
   if (shapes.length === 0) {
     const [meant] = [...(root.members ?? [])].filter(([name]) => /^(mcp)?[-_]?servers?$/i.test(name))
@@ -181,14 +181,14 @@ export function faultText({ file, line, why: { message, rule, fix } }: ConfigFau
 // JSON with comments, parsed into values with line numbers so that mistakes can be located.
 
 /** A value with its place in the file. */
-export interface Placed {
+export interface PlacedValue {
   /** Counted from 1. */
   readonly line: number
   readonly value: unknown
   /** The members of an object. */
-  readonly members?: ReadonlyMap<string, Placed>
+  readonly members?: ReadonlyMap<string, PlacedValue>
   /** The items of an array. */
-  readonly items?: readonly Placed[]
+  readonly items?: readonly PlacedValue[]
 }
 
 /** A syntax error, with its line counted from 1. */
@@ -213,14 +213,14 @@ export function readJsonc(text: string): ParsedConfig {
 }
 
 /** Converts a node of the parser. */
-function placed(node: Node, lineAt: (offset: number) => number, faults: SyntaxFault[]): Placed {
+function placed(node: Node, lineAt: (offset: number) => number, faults: SyntaxFault[]): PlacedValue {
   const line = lineAt(node.offset)
   if (node.type === 'array') {
     const items = (node.children ?? []).map(child => placed(child, lineAt, faults))
     return { line, items, value: items.map(({ value }) => value) }
   }
   if (node.type !== 'object') return { line, value: node.value }
-  const members = new Map<string, Placed>()
+  const members = new Map<string, PlacedValue>()
   for (const { children = [], offset } of node.children ?? []) {
     const [key, value] = children
     if (typeof key?.value !== 'string' || value === undefined) continue

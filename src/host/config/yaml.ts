@@ -1,6 +1,6 @@
 /** Parses YAML into the same values with line numbers as JSON. Separate, so that the parser is loaded only for YAML files. */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type YAMLMap } from 'yaml'
-import type { ParsedConfig, Placed, SyntaxFault } from './read.ts'
+import type { ParsedConfig, PlacedValue, SyntaxFault } from './read.ts'
 
 /** Parses a text. Duplicate names are a mistake, and so are aliases, because a few of them can expand to very much. */
 export function readYaml(text: string): ParsedConfig {
@@ -22,7 +22,7 @@ export function readYaml(text: string): ParsedConfig {
 type LineAt = (offset: number | undefined) => number
 
 /** Converts a node of the parser. */
-function placed(node: unknown, lineAt: LineAt, faults: SyntaxFault[]): Placed {
+function placed(node: unknown, lineAt: LineAt, faults: SyntaxFault[]): PlacedValue {
   if (isMap(node)) return mapOf(node, lineAt, faults)
   if (isSeq(node)) {
     const items = node.items.map(item => placed(item, lineAt, faults))
@@ -36,8 +36,8 @@ function placed(node: unknown, lineAt: LineAt, faults: SyntaxFault[]): Placed {
 }
 
 /** Converts a mapping; its members have the lines of their keys. */
-function mapOf(node: YAMLMap, lineAt: LineAt, faults: SyntaxFault[]): Placed {
-  const members = new Map<string, Placed>()
+function mapOf(node: YAMLMap, lineAt: LineAt, faults: SyntaxFault[]): PlacedValue {
+  const members = new Map<string, PlacedValue>()
   const line = lineAt(node.range?.[0])
   for (const { key, value } of node.items) {
     const name = isScalar(key) ? String(key.value) : undefined

@@ -32,7 +32,7 @@ interface Coming {
 }
 
 /** What is known of a repeated event. */
-type Known = Pick<SeenEvent, 'inferenceId' | 'digest'>
+type KnownEvent = Pick<SeenEvent, 'inferenceId' | 'digest'>
 
 /** Recent events in memory. */
 const remembered = 10_000
@@ -53,7 +53,7 @@ export class Acceptance {
   readonly #lookups: Buckets
   readonly #groups: Groups
   /** The newest events, so that repeats in quick succession do not read the store. */
-  readonly #recent = new Map<string, Known>()
+  readonly #recent = new Map<string, KnownEvent>()
   /** Until when a server with a full queue is refused without a check. */
   readonly #full = new Map<string, number>()
 
@@ -239,12 +239,12 @@ export class Acceptance {
   }
 
   /** The answer to a repeated event: the same body is accepted again, another body is a conflict. */
-  #again(server: string, event: PushEvent, seen: Known): PushAnswer {
+  #again(server: string, event: PushEvent, seen: KnownEvent): PushAnswer {
     if (seen.digest === eventDigest(event)) return { accepted: true, inferenceId: seen.inferenceId }
     return this.#conflict(server, event, seen)
   }
 
-  #conflict(server: string, event: PushEvent, seen: Known): PushAnswer {
+  #conflict(server: string, event: PushEvent, seen: KnownEvent): PushAnswer {
     const message = `Event ${clip(event.eventId)} of ${clip(server)} arrived again with a different body. Only the first one is processed`
     const conflict = why('EVENT_CONFLICT', 'inbox.dedupe', message, 'Use a new eventId for each event')
     this.#context.told(server, conflict, { ...aboutOf(event, seen), outcome: 'dropped' })
@@ -252,7 +252,7 @@ export class Acceptance {
     return refused('conflict', conflict)
   }
 
-  #remember(key: string, seen: Known): void {
+  #remember(key: string, seen: KnownEvent): void {
     if (this.#recent.size >= remembered) {
       const [oldest] = this.#recent.keys()
       if (oldest !== undefined) this.#recent.delete(oldest)

@@ -324,6 +324,12 @@ class Owners {
     return [...this.#owned.keys()]
   }
 
+  /** Whether a live process has it. */
+  async isOwned(server: string): Promise<boolean> {
+    const found = await this.#store.get(inboxKeys.owner(server))
+    return found !== undefined && (await this.#runners.isAlive(found.value))
+  }
+
   /** An operation that fails when the server is no longer ours; undefined where it is not ours. */
   fence(server: string): Op | undefined {
     const version = this.#owned.get(server)

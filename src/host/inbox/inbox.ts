@@ -60,6 +60,16 @@ export class Inbox {
     this.#plan()
   }
 
+  /** Whether this process runs events. */
+  get isOpen(): boolean {
+    return this.#context.opened
+  }
+
+  /** Whether this process, or another one on the store, runs the events of this server. */
+  isRun(server: string): Promise<boolean> {
+    return this.#context.opened ? Promise.resolve(true) : this.#context.owners.isOwned(server)
+  }
+
   /** Stops: starts no further runs, aborts running ones and waits briefly for them. Other processes then continue at once. */
   async close(): Promise<void> {
     if (!this.#context.opened) return

@@ -51,7 +51,7 @@ export interface InboxOptions {
   /** How long a silent process counts as alive. Default 6 s. */
   readonly lease?: Duration
   /** Why events of a feature set cannot run now; asked before each run. With a time they wait, without one they are refused. */
-  readonly withheld?: (server: string, featureSet: string) => Promise<Withheld | undefined>
+  readonly withheld?: (server: string, featureSet: string) => Promise<WithheldReason | undefined>
   /** Called for events that wait or may no longer run, ids with two bodies, and failures of the store. */
   readonly onDiagnostic?: (server: string, what: Why, note: InboxNote) => void
   /** Called when an event was accepted, tried, held, ended or replayed by this process. */
@@ -64,7 +64,7 @@ export interface InboxOptions {
 }
 
 /** Why an event does not run now, and when it may. */
-export interface Withheld extends Why {
+export interface WithheldReason extends Why {
   /** Absent: waiting does not help. */
   readonly retryAfterMs?: number
 }
@@ -72,9 +72,9 @@ export interface Withheld extends Why {
 /** Thrown by a run that has to wait. It is not counted as a failure. Without a time to wait the event is refused. */
 export class RunLater extends Error {
   override readonly name = 'RunLater'
-  readonly why: Withheld
+  readonly why: WithheldReason
 
-  constructor(said: Withheld) {
+  constructor(said: WithheldReason) {
     super(said.message)
     this.why = said
   }

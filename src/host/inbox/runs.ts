@@ -6,7 +6,7 @@ import { add, check, messageOf, type Op, put, remove } from '../../stores/store.
 import { aboutOf, askedOf } from './acceptance.ts'
 import type { Item } from './event-queues.ts'
 import type { InboxContext } from './inbox-context.ts'
-import { type InboxEntry, type InboxNote, type InboxRun, RunLater, type Withheld } from './options.ts'
+import { type InboxEntry, type InboxNote, type InboxRun, RunLater, type WithheldReason } from './options.ts'
 import { type Attempt, type Dead, type InboxState, inboxKeys, type SeenEvent, seenOf, type Todo } from './records.ts'
 
 /** A queued item with its work. */
@@ -133,7 +133,7 @@ export class Runs {
   }
 
   /** Holds the events in their place. This is no failure. */
-  async #hold(batch: Batch, said: Withheld, attempts: readonly Attempt[]): Promise<void> {
+  async #hold(batch: Batch, said: WithheldReason, attempts: readonly Attempt[]): Promise<void> {
     const { retryAfterMs, ...because } = said
     if (retryAfterMs === undefined) return this.#refuse(batch, because, attempts)
     const notBefore = this.#context.clock.now() + retryAfterMs

@@ -37,16 +37,16 @@ export interface CallParts extends Omit<LoopParts, 'servers'> {
   readonly onProgress: (n: number, progress: { readonly progress: number; readonly message?: string }) => void
 }
 
-interface Called {
+interface CompletedCall {
   readonly outcome: CallOutcome
   /** Operations to commit with the outcome. */
   readonly ops: readonly Op[]
 }
 
 /** Makes a call. Throws only when the signal aborts; every other failure becomes an outcome for the model. */
-export async function makeCall(parts: CallParts, call: PlannedCall, signal: AbortSignal): Promise<Called> {
+export async function makeCall(parts: CallParts, call: PlannedCall, signal: AbortSignal): Promise<CompletedCall> {
   const began = parts.clock.now()
-  const ended = (outcome: Omit<CallOutcome, 'n' | 'ms'>): Called =>
+  const ended = (outcome: Omit<CallOutcome, 'n' | 'ms'>): CompletedCall =>
     finish(parts, call, { ...outcome, n: call.n, began, ms: parts.clock.now() - began })
   try {
     if (call.server !== undefined) return ended(await onServer(parts, call, call.server, signal))
@@ -216,7 +216,7 @@ function failed(status: 'failed' | 'refused' | 'unknown', said: Why, words = hos
 }
 
 /** Shortens the content and adds the audit entry. */
-function finish(parts: CallParts, call: PlannedCall, outcome: CallOutcome): Called {
+function finish(parts: CallParts, call: PlannedCall, outcome: CallOutcome): CompletedCall {
   const short = shortenResult(outcome.content, parts.conversation, call.key, parts.limits)
   const { status, ms } = outcome
   const note = parts.audit.ops({
@@ -260,7 +260,7 @@ function down(server: string): Why {
 }
 
 /** Settles an interrupted call. It is repeated only where that cannot execute it twice. */
-export async function resumeCall(parts: CallParts, call: PlannedCall, signal: AbortSignal): Promise<Called> {
+export async function resumeCall(parts: CallParts, call: PlannedCall, signal: AbortSignal): Promise<CompletedCall> {
   const entry = call.server === undefined ? undefined : parts.toolbox.of(call.server, call.tool)
   const client = parts.servers.find(({ name }) => name === call.server)?.client
   if (call.server === undefined || call.readOnly) return makeCall(parts, call, signal)

@@ -27,7 +27,7 @@ export interface HookReport {
 }
 
 /** The result of `runHook`. */
-interface Hooked<T> {
+interface HookResult<T> {
   readonly value: T | undefined
   readonly report: HookReport
   /** The turn must not continue: the hook failed and its rule is `fail: closed`. */
@@ -44,7 +44,7 @@ export async function runHook<T extends { readonly featureSet: string }>(
   turn: HookTurn,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T | undefined>,
-): Promise<Hooked<T>> {
+): Promise<HookResult<T>> {
   const { clock, breaker } = parts
   const { closed, ms } = ruleFor(parts, server, hook)
   const resting = breaker.refuses(server, hook)

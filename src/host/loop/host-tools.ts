@@ -210,7 +210,7 @@ const pieceLength = 1_000_000
 const mediaLength = 6_000_000
 
 /** A result that fits into a prompt. */
-interface Shortened {
+interface ShortenedResult {
   readonly content: readonly LiveBlock[]
   /** Undefined: nothing was cut. */
   readonly reference: string | undefined
@@ -224,7 +224,7 @@ export function shortenResult(
   conversation: string,
   reference: string,
   limits: LoopLimits,
-): Shortened {
+): ShortenedResult {
   const content = lighter(given)
   const words = content.reduce((sum, block) => sum + (block.type === 'text' ? block.text.length : 0), 0)
   if (words <= limits.resultLength) return { content, reference: undefined, ops: [] }

@@ -242,7 +242,7 @@ export interface StateSet {
   readonly declared: boolean
 }
 
-type Named = Pick<ToolboxEntry, 'tool' | 'featureSet' | 'stateSet'>
+type ToolWithSets = Pick<ToolboxEntry, 'tool' | 'featureSet' | 'stateSet'>
 
 /** Tools per connection whose sets are remembered. */
 const mostTools = 1_000
@@ -258,7 +258,7 @@ export class StateSets {
   }
 
   /** Undefined: calls of the tool concern no state. */
-  of(server: LoopServer, { tool, featureSet, stateSet }: Named): StateSet | undefined {
+  of(server: LoopServer, { tool, featureSet, stateSet }: ToolWithSets): StateSet | undefined {
     const named = featureSet ?? this.#of(server)?.get(tool) ?? stateSet
     if (named !== undefined) return isStateful(server, named) ? { name: named, declared: true } : undefined
     const some = [...(server.live?.featureSets ?? [])].some(([name, { enabled }]) => enabled && isStateful(server, name))
@@ -267,7 +267,7 @@ export class StateSets {
   }
 
   /** The set under which a report is recorded; remembered for the next call of the tool. */
-  placed(server: LoopServer, { tool, featureSet: own }: Named, set: StateSet, { featureSet }: StateReport): string {
+  placed(server: LoopServer, { tool, featureSet: own }: ToolWithSets, set: StateSet, { featureSet }: StateReport): string {
     if (own !== undefined) return set.name
     const named = featureSet !== undefined && isStateful(server, featureSet) ? featureSet : undefined
     if (named === set.name || (set.declared && named === undefined)) return set.name

@@ -45,7 +45,7 @@ export interface LoopParts {
   readonly state: Pick<StateBook, 'before' | 'record' | 'rollback'> & Partial<Pick<StateBook, 'rollbackRefusal'>>
   readonly budgets: {
     /** Reserves an amount, to be settled with the actual one, or says why the budget refuses it. */
-    reserve(asked: Estimate): Promise<{ settle(actual: Spent): unknown } | Why>
+    reserve(asked: Estimate): Promise<{ settle(actual: InferenceCost): unknown } | Why>
   }
   readonly audit: {
     /** Writes an entry. */
@@ -77,4 +77,4 @@ export interface LoopParts {
 }
 
 /** What an inference has actually cost. */
-type Spent = Pick<Estimate, 'tokens' | 'money'> & { readonly requests?: 0 | 1 }
+type InferenceCost = Pick<Estimate, 'tokens' | 'money'> & { readonly requests?: 0 | 1 }

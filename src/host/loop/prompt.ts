@@ -134,7 +134,7 @@ function sectionsOf(
 }
 
 /** The latest turns that fit, and how many did not. Only whole turns, because calls must have their results. */
-function history(turns: readonly TurnRecord[], budget: number): Told & { readonly leftOut: number } {
+function history(turns: readonly TurnRecord[], budget: number): TurnMessages & { readonly leftOut: number } {
   const told: (readonly ModelMessage[])[] = []
   let tokens = 0
   for (const turn of turns.toReversed()) {
@@ -146,16 +146,16 @@ function history(turns: readonly TurnRecord[], budget: number): Told & { readonl
   return { messages: told.reverse().flat(), tokens, leftOut: turns.length - told.length }
 }
 
-interface Told {
+interface TurnMessages {
   readonly messages: readonly ModelMessage[]
   readonly tokens: number
 }
 
 /** Messages of ended turns, which never change. */
-const known = new WeakMap<TurnRecord, Told>()
+const known = new WeakMap<TurnRecord, TurnMessages>()
 
 /** The messages of a turn with their tokens. */
-function toldOf(turn: TurnRecord): Told {
+function toldOf(turn: TurnRecord): TurnMessages {
   const stored = known.get(turn)
   if (stored !== undefined) return stored
   const messages = messagesOf(turn)

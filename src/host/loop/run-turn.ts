@@ -47,7 +47,7 @@ export async function runTurn(parts: LoopParts, run: TurnRun): Promise<void> {
 }
 
 /** A prompt with the injections that went into it. */
-interface Shaped {
+interface PromptWithInjections {
   readonly prompt: ComposedPrompt
   readonly injected: readonly InjectedContext[]
 }
@@ -98,7 +98,7 @@ class TurnRunner {
   }
 
   /** Alternates between model and tool calls until the model answers without calls. */
-  async #converse(first: Shaped): Promise<void> {
+  async #converse(first: PromptWithInjections): Promise<void> {
     const { log, turn, model, signal, emit, heard } = this.#run
     const held = holdsAnswers(this.#parts, this.#servers)
     const payer = turn.from.kind === 'event' ? turn.from : { ...userSpender, user: true }
@@ -144,7 +144,7 @@ class TurnRunner {
   }
 
   /** Runs the hooks again: they run before every inference (MCP Live 0.2 §10.1). There is no new user message then. */
-  async #shapeAnew(last: Shaped): Promise<Shaped> {
+  async #shapeAnew(last: PromptWithInjections): Promise<PromptWithInjections> {
     const asks = this.#parts.hookRules.size > 0 || this.#servers.some(({ live }) => live?.hooks.before === true)
     return asks ? this.#shape({ ...this.#asked, userMessage: null }, last) : last
   }
@@ -157,7 +157,7 @@ class TurnRunner {
   }
 
   /** Runs the before-hooks and composes the prompt. `last`: the previous prompt of the same turn. */
-  async #shape(asked: BeforeInference, last?: Shaped): Promise<Shaped> {
+  async #shape(asked: BeforeInference, last?: PromptWithInjections): Promise<PromptWithInjections> {
     const { log, turn, model, signal, emit } = this.#run
     const { system, limits } = this.#parts
     const { injected: fresh, reports, stopped } = await beforeHooks(this.#parts, this.#servers, asked, signal)

@@ -42,12 +42,12 @@ export interface UndoPlan {
 /** What a plan looks at. */
 export type UndoPlanParts = Omit<UndoParts, 'keep'>
 
-type Planned = Omit<PlannedUndoStep, 'seq'>
+type PlannedStep = Omit<PlannedUndoStep, 'seq'>
 
 /** Plans the undo of one turn. */
 export async function planUndo(parts: UndoPlanParts, turn: TurnRecord): Promise<readonly PlannedUndoStep[]> {
   const steps: PlannedUndoStep[] = []
-  const add = async (about: Omit<UndoStep, 'seq' | 'outcome'>, plan: () => Promise<Omit<Planned, keyof typeof about>>) => {
+  const add = async (about: Omit<UndoStep, 'seq' | 'outcome'>, plan: () => Promise<Omit<PlannedStep, keyof typeof about>>) => {
     const key = stepKey(about)
     const before = turn.undoSteps.findLast(step => step.outcome !== 'stays' && stepKey(step) === key)
     steps.push(before ?? { seq: turn.seq, ...about, ...(await plan()) })
@@ -60,7 +60,7 @@ export async function planUndo(parts: UndoPlanParts, turn: TurnRecord): Promise<
   return steps
 }
 
-async function planCall(parts: UndoPlanParts, turn: TurnRecord, call: PlannedCall): Promise<Planned> {
+async function planCall(parts: UndoPlanParts, turn: TurnRecord, call: PlannedCall): Promise<PlannedStep> {
   const outcome = turn.outcomes.get(call.n)
   if (call.server === undefined || call.readOnly) return { outcome: 'nothing' }
   if (outcome === undefined || outcome.status === 'unknown') return stays(unknownEnd(call))
@@ -78,8 +78,8 @@ async function planCall(parts: UndoPlanParts, turn: TurnRecord, call: PlannedCal
 }
 
 /** All states that were reported during a call. */
-async function planUpdates(parts: UndoPlanParts, turn: TurnRecord, call: PlannedCall): Promise<Planned> {
-  let last: Planned = { outcome: 'planned', by: 'rollback' }
+async function planUpdates(parts: UndoPlanParts, turn: TurnRecord, call: PlannedCall): Promise<PlannedStep> {
+  let last: PlannedStep = { outcome: 'planned', by: 'rollback' }
   for (const { featureSet } of updatesOf(turn, call)) {
     last = await planRollback(parts, turn, { server: call.server ?? '', featureSet })
     if (last.outcome === 'stays') return last
@@ -87,14 +87,14 @@ async function planUpdates(parts: UndoPlanParts, turn: TurnRecord, call: Planned
   return last
 }
 
-async function planRollback(parts: UndoPlanParts, turn: TurnRecord, place: StateRef): Promise<Planned> {
+async function planRollback(parts: UndoPlanParts, turn: TurnRecord, place: StateRef): Promise<PlannedStep> {
   const { whyStays, to } = rollbackOf(turn, place, parts.later)
   const refused = whyStays ?? (await parts.state.rollbackRefusal?.(place.server, place.featureSet, to))
   return refused === undefined ? { outcome: 'planned', by: 'rollback', to } : { ...stays(refused), to }
 }
 
 /** The compensating call, as far as the policy and the state of its server let one say. */
-function planCompensation(parts: UndoPlanParts, call: PlannedCall, way: Compensation | undefined): Planned {
+function planCompensation(parts: UndoPlanParts, call: PlannedCall, way: Compensation | undefined): PlannedStep {
   if (way?.parameters === undefined) return stays(noWay(call, way))
   const { server = '' } = call
   const planned = { by: 'compensation', compensation: way } as const
@@ -110,6 +110,6 @@ function planCompensation(parts: UndoPlanParts, call: PlannedCall, way: Compensa
   return { outcome: 'planned', ...planned, ...(verdict?.do === 'ask' && { asks: verdict.rule }) }
 }
 
-function stays(said: Why): Planned {
+function stays(said: Why): PlannedStep {
   return { outcome: 'stays', why: said }
 }

@@ -5,7 +5,7 @@ import type { ServerDefinition } from './entry.ts'
 import { type HostServer, ManagedServer, type ServerPort, type ServerStatus } from './server.ts'
 
 /** The effect of a new config. */
-export interface Applied {
+export interface ConfigEffect {
   readonly started: readonly string[]
   readonly stopped: readonly string[]
   readonly restarted: readonly string[]
@@ -38,7 +38,10 @@ export class Servers {
   }
 
   /** Starts, stops and updates servers to match the config; unchanged ones are not touched. */
-  async apply(wanted: ReadonlyMap<string, ServerDefinition>, refused: ReadonlyMap<string, Why> = new Map()): Promise<Applied> {
+  async apply(
+    wanted: ReadonlyMap<string, ServerDefinition>,
+    refused: ReadonlyMap<string, Why> = new Map(),
+  ): Promise<ConfigEffect> {
     const started: string[] = []
     const stopped: string[] = []
     const updated: string[] = []

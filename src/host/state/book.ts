@@ -348,7 +348,7 @@ async function spaceOf(key: string): Promise<string> {
 
 // What servers declare about state, remembered while they are down.
 
-interface Known {
+interface KnownState {
   readonly holder: StateHolder
   readonly rollback: boolean
 }
@@ -359,8 +359,8 @@ const remembered = 10_000
 /** Answers the book's questions about servers. */
 export function stateBookPort(serverOf: (name: string) => HostServer | undefined): StateBookPort {
   /** By server and set, for while it is down. */
-  const last = new Map<string, Known>()
-  const look = (server: string, featureSet: string): Known => {
+  const last = new Map<string, KnownState>()
+  const look = (server: string, featureSet: string): KnownState => {
     const key = JSON.stringify([server, featureSet])
     const live = serverOf(server)?.live
     const facts = live?.featureSets.get(featureSet)
@@ -368,7 +368,7 @@ export function stateBookPort(serverOf: (name: string) => HostServer | undefined
     // From 0.4 on the keeper is not declared; data or a patch in a result shows it.
     const silent = live.dialect.label === '0.4' || live.dialect.label === '0.5'
     const holder = facts.hostState === true ? 'host' : silent ? 'either' : 'server'
-    const known: Known = { holder, rollback: facts.rollback === true }
+    const known: KnownState = { holder, rollback: facts.rollback === true }
     if (last.size >= remembered && !last.has(key)) last.delete(last.keys().next().value ?? '')
     last.set(key, known)
     return known

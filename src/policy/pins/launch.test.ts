@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Command, Target } from '../../client/target.ts'
-import { launchChanges, launchOf, launchRecord } from './launches.ts'
+import { memoryStore } from '../../stores/index.ts'
+import { Launches, launchChanges, launchOf, launchRecord } from './launches.ts'
 
 const command: Command = {
   command: 'npx',
@@ -64,4 +65,26 @@ test('nothing is kept in plain text that may be a secret', async () => {
     const launch = await launchOf(target)
     expect(JSON.stringify(launch && launchRecord(launch))).not.toContain('hush-hush')
   }
+})
+
+test('a server that is held is started again when its own launch is approved elsewhere, not when another one is written', async () => {
+  const store = memoryStore()
+  const process = () => {
+    const again: string[] = []
+    const nothing = () => {}
+    const relaunch = (upstream: string) => void again.push(upstream)
+    const launches = new Launches({ store, mode: 'block', approveBy: () => '', held: nothing, changed: nothing, relaunch })
+    onTestFinished(() => launches.close())
+    return { launches, again }
+  }
+  const [one, other] = [process(), process()]
+  await one.launches.admit('files', command)
+  for (const { launches } of [one, other])
+    await expect(launches.admit('files', { ...command, command: 'bash' })).rejects.toThrow('differs from the approved one')
+  await one.launches.admit('wiki', 'https://wiki.example/mcp')
+  const [held] = await one.launches.waiting()
+  if (held === undefined) throw new Error('Nothing is held')
+  expect(await one.launches.answer(held, true)).toBe(true)
+  await expect.poll(() => other.again).toEqual(['files'])
+  expect(one.again).toEqual(['files'])
 })

@@ -195,12 +195,13 @@ export class Launches {
     await this.#store.commit([put(await keyOf(upstream), JSON.stringify(launchRecord(launch)))])
   }
 
-  /** What was approved on another process, or by the command, is started here too. */
+  /** What was approved on another process, or by the command, is started here too; other servers are left alone. */
   async #follow(): Promise<void> {
     this.#follows = true
     try {
       for await (const _ of this.#store.watch(['launch/'], this.#end.signal))
-        for (const upstream of this.#held.keys()) this.#parts.relaunch(upstream)
+        for (const { upstream, key, version } of [...this.#held.values()])
+          if ((await this.#store.get(key))?.version !== version) this.#parts.relaunch(upstream)
     } catch {
       // It was closed: there is nothing more to start.
     }

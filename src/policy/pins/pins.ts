@@ -37,7 +37,7 @@ export interface HeldTool {
 }
 
 /** The tools of a server, divided by whether they are the pinned ones. */
-interface Looked {
+interface ToolsByPin {
   readonly offered: readonly Tool[]
   readonly held: readonly HeldTool[]
 }
@@ -66,7 +66,7 @@ export class Pins {
   }
 
   /** Which of the tools that a server lists may be offered. */
-  async look(server: string, tools: readonly Tool[]): Promise<Looked> {
+  async look(server: string, tools: readonly Tool[]): Promise<ToolsByPin> {
     const key = await keyOf(server)
     const seen = (await this.#options.store.get(seenKey(key))) !== undefined
     if (!seen && this.#options.first !== 'hold') {

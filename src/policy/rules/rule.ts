@@ -108,13 +108,13 @@ export interface RuleRate {
    * feature set, or each origin.
    * @default client
    */
-  readonly by?: Counted
+  readonly by?: CountScope
 }
 
 /** By what rates can be counted. */
 export const counted = ['client', 'server', 'featureSet', 'origin'] as const
 /** What is counted separately. `server`: all clients of a gateway together. */
-type Counted = (typeof counted)[number]
+type CountScope = (typeof counted)[number]
 
 /** The conditions of a rule. All of them must hold; a condition that the host or gateway does not know never holds there. */
 export interface When {
@@ -221,7 +221,7 @@ export interface Rule extends CallSettings {
    * With `coalesce`: what the events of one turn have in common.
    * @default origin
    */
-  readonly by?: Counted
+  readonly by?: CountScope
   /**
    * The text of the question or refusal, instead of the standard one. In a gateway `{name}` stands for the argument of that name.
    * @example Close {id}?

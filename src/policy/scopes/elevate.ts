@@ -46,7 +46,7 @@ function scopesOf(name: string, value: unknown): readonly Scope[] {
 
 // The host's answer to `scope/elevate` (MCP Live 0.2 §7.5): decided, asked about where it has to be, and given back with its payload.
 
-type Elevated =
+type ElevationAnswer =
   | { readonly approved: true; readonly payload?: Record<string, unknown> }
   | { readonly approved: false; readonly reason: string; readonly data?: Why }
 
@@ -62,7 +62,7 @@ export async function elevate(
   { featureSet, scope }: ElevationRequest,
   /** Told of the rule or the approval that allows it. */
   ruled: (rule: string) => void = () => {},
-): Promise<Elevated> {
+): Promise<ElevationAnswer> {
   const asked = { kind: 'scope', server, featureSet, scope } as const
   const verdict = await policy.decide(asked)
   if (verdict.do === 'deny' || verdict.do === 'hold') return refused(verdict.why)
@@ -73,6 +73,6 @@ export async function elevate(
   return { approved: true, ...payload }
 }
 
-function refused(data: Why): Elevated {
+function refused(data: Why): ElevationAnswer {
   return { approved: false, reason: whyText(data), data }
 }

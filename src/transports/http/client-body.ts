@@ -3,7 +3,7 @@
  * a frame answers the request.
  */
 import { ConnectionError } from '../../jsonrpc/connection.ts'
-import type { FrameLimits } from '../../jsonrpc/limits.ts'
+import { clip, type FrameLimits } from '../../jsonrpc/limits.ts'
 import { type ErrorBody, failureFrame, type Id, idText, isRecord } from '../../jsonrpc/message.ts'
 import { parse } from '../../jsonrpc/parse.ts'
 import { ByteBuffer, decodeUtf8, SseParser } from '../sse/parse.ts'
@@ -13,7 +13,7 @@ import { type HeaderView, httpRefusal, mediaType, redirection, wrongContent } fr
 /** Bytes of an irrelevant body that are read, so that its socket can be reused; then it is closed. */
 const drainBytes = 64 * 1024
 /** Bytes of an error body that are kept for the error message. */
-const hintBytes = 1024
+const hintBytes = 8 * 1024
 
 /** A body being read. Both methods may throw ConnectionError: the answer is then unusable. */
 export interface Body {
@@ -161,7 +161,7 @@ const lenient = new TextDecoder()
 /** The most useful part of an error body: the message if it is JSON, else its beginning. */
 function hintFrom(body: Uint8Array): string {
   const text = lenient.decode(body.length > parsedHint ? body.subarray(0, 1024) : body)
-  return saidIn(text) ?? text.slice(0, 200).replace(/\s+/g, ' ').trim()
+  return saidIn(text) ?? clip(text.slice(0, 200).replace(/\s+/g, ' ').trim())
 }
 
 function saidIn(text: string): string | undefined {

@@ -13,7 +13,7 @@ import { type Clock, realClock } from '../../core/clock.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { unreachableError } from '../unreachable.ts'
-import { type AnswerReader, type HeaderView, type HttpWire, Paced, type WireCall, type WireRequest } from './client-wire.ts'
+import { type AnswerReader, ChunkPacer, type HeaderView, type HttpWire, type WireCall, type WireRequest } from './client-wire.ts'
 
 /** Options of the sockets on Node. */
 export interface NodeWireOptions {
@@ -189,7 +189,7 @@ class NodeCall implements WireCall {
       this.#fail(new ConnectionError('lost', `The connection broke during the response: ${reason(cause)}`, { cause }))
     const heard = (): number => this.#reader.heard ?? 0
     if (response.headers['content-type']?.startsWith('text/event-stream') === true) {
-      const paced = new Paced(response, { take, end, fail, heard })
+      const paced = new ChunkPacer(response, { take, end, fail, heard })
       response.on('data', chunk => paced.take(chunk))
       response.on('end', () => paced.end())
       response.on('error', cause => paced.fail(cause))

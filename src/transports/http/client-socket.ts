@@ -11,7 +11,14 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { unreachableError } from '../unreachable.ts'
 import type { NodeWireOptions } from './client-node.ts'
 import { type AnswerHead, HttpResponseParser } from './client-parser.ts'
-import { type AnswerReader, asConnectionError, type HttpWire, Paced, type WireCall, type WireRequest } from './client-wire.ts'
+import {
+  type AnswerReader,
+  asConnectionError,
+  ChunkPacer,
+  type HttpWire,
+  type WireCall,
+  type WireRequest,
+} from './client-wire.ts'
 
 /** After an idle time this long, the event loop runs first, so that sockets which the server closed meanwhile are noticed. */
 const pauseMs = 100
@@ -205,7 +212,7 @@ class SocketCall implements WireCall {
   readonly #reader: AnswerReader
   #line: Line | undefined = undefined
   #cutter: HttpResponseParser | undefined = undefined
-  #paced: Paced | undefined = undefined
+  #paced: ChunkPacer | undefined = undefined
   #repeated = false
 
   constructor(wire: SocketWire, request: WireRequest, reader: AnswerReader) {
@@ -296,7 +303,7 @@ class SocketCall implements WireCall {
   }
 
   /** Limits how much of an event stream is handled per turn; meanwhile the socket is paused. */
-  #pacing(): Paced {
+  #pacing(): ChunkPacer {
     const cutter = this.#cutter
     const pause = (): void => {
       if (cutter !== undefined) cutter.paused = true
@@ -316,7 +323,7 @@ class SocketCall implements WireCall {
       if (!this.done) this.#reader.chunk(bytes)
     }
     const fail = (error: Error): void => this.#fail(asConnectionError(error))
-    return new Paced({ pause, resume }, { take, fail, end: () => this.#over(), heard: () => this.#reader.heard ?? 0 })
+    return new ChunkPacer({ pause, resume }, { take, fail, end: () => this.#over(), heard: () => this.#reader.heard ?? 0 })
   }
 
   #over(): void {

@@ -4,7 +4,8 @@
  * message. It uses callbacks instead of promises, because every message passes here.
  */
 
-import type { Deadlines, Linked, LinkedSet } from '../../core/deadlines.ts'
+import { challengeParameter, lacksScope } from '../../core/credentials.ts'
+import type { Deadlines, LinkedItem, LinkedSet } from '../../core/deadlines.ts'
 import { redact } from '../../core/redact.ts'
 import { ConnectionError, type Outgoing } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -96,7 +97,7 @@ export interface WirePort {
 }
 
 /** A request or stream in progress. */
-export interface OpenHttpCall extends Linked {
+export interface OpenHttpCall extends LinkedItem {
   /** The id of the request that waits for its answer here, if any. */
   readonly id: Id | undefined
   abort(error: ConnectionError): void
@@ -126,7 +127,7 @@ interface Flow {
 }
 
 /** Splits chunks into slices, and pauses the source when a turn has had enough. */
-export class Paced {
+export class ChunkPacer {
   readonly #response: Flow
   readonly #reader: PacedReader
   /** Received, but left for a later turn. */
@@ -210,10 +211,22 @@ export function headerRecord(headers: HeaderView): Readonly<Record<string, strin
 
 /** The error for a status that is not a success, with the headers, which may hold a challenge or a retry time. */
 export function httpRefusal(status: number, headers: HeaderView, hint: string): ConnectionError {
-  const said = hint === '' ? '' : `: ${clip(redact(hint))}`
-  const fix = status === 401 ? '. It requires credentials: set the option auth' : ''
+  const challenge = headers.get('www-authenticate')
+  const said = hint === '' ? '' : `: ${clip(redact(hint), hintLength)}`
+  if (lacksScope(status, challenge)) {
+    const scopes = challengeParameter(challenge, 'scope')
+    const asked = scopes === undefined ? '' : `: use one with the scopes ${clip(scopes, hintLength)}`
+    return answerError('status', `The token lacks a scope (HTTP ${status})${said === '' ? asked : said}`, status, headers)
+  }
+  // Somebody whose token is refused has set the option already.
+  const fix = status === 401 && challengeParameter(challenge, 'error') === undefined ? credentialsFix : ''
   return answerError('status', `The server sent HTTP ${status}${said}${fix}`, status, headers)
 }
+
+/** The most characters of an error body that a message repeats: it may list scopes and say how to get them. */
+const hintLength = 500
+/** What a program does about a server that requires credentials. */
+export const credentialsFix = '. It requires credentials: set the option auth'
 
 /** The error for a session that the server has forgotten. The message sent in it was not processed. */
 export function sessionGone(status: number): ConnectionError {

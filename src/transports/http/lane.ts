@@ -151,7 +151,7 @@ export class HttpLane implements Lane {
     if (refusal !== undefined) this.refuse(refusal)
     else {
       this.#finish()
-      new Followed(this.#streams, this.#exchange.open(this.#headers(eventStream, undefined)), first)
+      new RemoteReader(this.#streams, this.#exchange.open(this.#headers(eventStream, undefined)), first)
     }
     return true
   }
@@ -211,7 +211,7 @@ const eventStream = 'text/event-stream'
 const streamHeaders = ['content-type', eventStream, 'cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']
 
 /** A reader that reconnected here for the answer to a call that another process runs. */
-class Followed {
+class RemoteReader {
   /** When this process stops, the reader can get the answer from another one. */
   readonly listening = true
   readonly #stop: () => void

@@ -37,7 +37,7 @@ export class LogWriter {
   /** Keys to remove. */
   readonly #toDelete: string[] = []
   /** What these streams have on the store. */
-  readonly #bounds: LogBounds<Written>
+  readonly #bounds: LogBounds<StoredValue>
   #flushing: Promise<void> | undefined = undefined
   /** The retry after a failed commit. */
   #again: Cancel | undefined = undefined
@@ -177,7 +177,7 @@ export class LogWriter {
 // The state of one stream that this process writes: events that wait, and the values of it on the store.
 
 /** One value on the store. */
-interface Written extends LogPart {
+interface StoredValue extends LogPart {
   readonly key: string
 }
 
@@ -185,7 +185,7 @@ interface Written extends LogPart {
 interface CommitPlan {
   readonly own: OwnStream
   readonly ops: readonly Op[]
-  readonly added: readonly Written[]
+  readonly added: readonly StoredValue[]
   readonly bytes: number
   readonly events: number
   /** The number of the last event that it writes. */
@@ -199,7 +199,7 @@ export class OwnStream {
   readonly id: string
   readonly facts: StreamFacts
   /** What of it is on the store. */
-  readonly log: BoundedLog<Written>
+  readonly log: BoundedLog<StoredValue>
   /** The digest of its session, known from the first commit on. */
   key = ''
   /** How it ended; undefined while it is open. */
@@ -224,7 +224,7 @@ export class OwnStream {
   /** The number of the next value. */
   #ordinal = 0
 
-  constructor(log: BoundedLog<Written>, facts: StreamFacts) {
+  constructor(log: BoundedLog<StoredValue>, facts: StreamFacts) {
     this.log = log
     this.session = log.session.name
     this.id = log.stream

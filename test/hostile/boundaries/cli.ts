@@ -186,7 +186,7 @@ export const cases: readonly HostileCase[] = [
         folder.write('.npmrc', 'registry=http://127.0.0.1:9/\n')
         const { code, err } = await folder.run(['list', 'npm:some-server@1.0.0'])
         return {
-          well: !made && code === 1 && err.includes('is not trusted'),
+          well: !made && code === 1 && err.includes('is not approved'),
           detail: `made: ${made}, fetching ended with ${code}`,
         }
       }),

@@ -77,7 +77,7 @@ async function revokedCall(): Promise<Verdict> {
     await said(ann.callTool('pay', {}))
     await reload(onlyBob)
     const answer = await waiting
-    return { well: answer.includes('withdrawn'), detail: answer }
+    return { well: answer.includes('was revoked during the call'), detail: answer }
   })
 }
 
@@ -117,7 +117,7 @@ async function unprotectedBesideTokens(): Promise<Verdict> {
       () => 'it listens, and no token is checked',
       error => String(error),
     )
-    return { well: outcome.includes('contradicts'), detail: outcome }
+    return { well: outcome.includes('cannot be combined with auth'), detail: outcome }
   })
 }
 

@@ -164,7 +164,7 @@ const denied: HostileCase = {
       let last = ''
       for (let i = 0; i < 1_000; i++) last = await said(client.getPrompt('review'))
       const audit = (await gateway.audit.read({ limit: 1_000 })).length
-      const well = lines.length === 0 && audit <= 11 && last.includes('Rule no-review refuses')
+      const well = lines.length === 0 && audit <= 11 && last.includes('Rule no-review denies')
       return { well, detail: `${lines.length} traces, ${audit} lines of audit, ${last}` }
     })
   },
@@ -172,7 +172,7 @@ const denied: HostileCase = {
 
 const unseen: HostileCase = {
   key: 'GT06',
-  name: 'a call whose arguments are too long to be shown waits for approval: it can only be refused',
+  name: 'a call whose arguments are too long to be shown whole is refused at once: nobody can approve what he did not see',
   run: async () => {
     const bank = serverOf('bank')
     let ran = 0
@@ -180,12 +180,10 @@ const unseen: HostileCase = {
     const rules: GatewayOptions['rules'] = [{ name: 'money', tool: 'pay', do: 'ask', by: 'operator' }]
     return behind({ bank }, { rules }, async gateway => {
       await using client = await connectInMemory(gateway.server)
-      const args = { note: 'x'.repeat(20_000), last: 'to mallory' }
-      await client.callTool('pay', args)
-      const [waits] = await gateway.approvals()
-      const approved = await said(gateway.approve(waits?.id ?? ''))
-      await client.callTool('pay', args)
-      return { well: approved.includes('cannot be approved') && ran === 0, detail: approved }
+      const told = await client.callTool('pay', { note: 'x'.repeat(1024 * 1024), last: 'to mallory' })
+      const waits = (await gateway.approvals()).length
+      const code = told.problem?.code
+      return { well: code === 'PAYLOAD_TOO_LARGE' && waits === 0 && ran === 0, detail: `${code}, ${waits} waiting` }
     })
   },
 }

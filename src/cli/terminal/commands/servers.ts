@@ -98,7 +98,7 @@ const attach: TerminalCommand = {
 }
 
 /** A resource or a template of a server. */
-interface Found {
+interface FoundResource {
   readonly server: string
   readonly uri: string
   readonly about: string
@@ -107,11 +107,11 @@ interface Found {
 }
 
 /** Those that can be read as they are, then the patterns of others. */
-export async function allResources({ host }: Pick<TerminalSession, 'host'>, only: string): Promise<readonly Found[]> {
-  const lists: Found[][] = []
+export async function allResources({ host }: Pick<TerminalSession, 'host'>, only: string): Promise<readonly FoundResource[]> {
+  const lists: FoundResource[][] = []
   for (const { name, client } of host.servers) {
     if (client?.capabilities['resources'] === undefined || (only !== '' && name !== only)) continue
-    const found: Found[] = []
+    const found: FoundResource[] = []
     lists.push(found)
     try {
       for await (const { uri, name: title, description } of client.resources()) {

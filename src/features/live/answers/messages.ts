@@ -7,7 +7,7 @@ import type { Why } from '../../../core/suggestion.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
-import type { Announced, SetUse } from '../dialects/messages.ts'
+import type { Announcement, SetUse } from '../dialects/messages.ts'
 
 /** One message of a server while it is answered. */
 export interface AnswerContext {
@@ -33,7 +33,7 @@ export interface Answerer {
 /** What a connection knows of the server and the selected feature sets, and what it permits them. */
 export interface LiveGate {
   /** What the server announced; nothing before its handshake. */
-  readonly announced: Announced
+  readonly announced: Announcement
   /** Whether the server has announced anything yet. */
   readonly heard: boolean
   /** Whether the server has been told a selection; before that it is unknown which sets may use channels. */

@@ -141,7 +141,7 @@ export const typingInChannel = request<Readonly<Record<string, unknown>>>()(typi
 export const typingInChannelNotice = notification(typing)
 
 /** How a server handled an acknowledgement (0.5). */
-export interface Acknowledged {
+export interface AcknowledgementAnswer {
   /** Whether the server showed it. */
   readonly acknowledged: boolean
   /** What the server shows, such as an emoji. */
@@ -151,7 +151,7 @@ export interface Acknowledged {
 }
 
 /** Tells a server that a message of a channel was taken in. */
-export const acknowledgeMessage = request<Acknowledged>()({
+export const acknowledgeMessage = request<AcknowledgementAnswer>()({
   ...toServer,
   name: 'channels/acknowledge',
   params: object({ channelId: string, messageId: string, intent: string, value: optional(string) }),

@@ -27,11 +27,11 @@ import {
   typingInChannelNotice,
   type WireChannel,
 } from './messages.ts'
-import type { ChannelHandlers, Published } from './server.ts'
+import type { ChannelHandlers, PublishedMessage } from './server.ts'
 import { AnswerStreams, type StreamName } from './streams.ts'
 
 /** A registered channel and the set that it belongs to. */
-interface Registered {
+interface RegisteredChannel {
   readonly featureSet: string
   readonly wire: WireChannel
 }
@@ -40,7 +40,7 @@ interface Registered {
 export interface PostingParts {
   readonly clock: Clock
   readonly trace: Trace
-  readonly channels: ReadonlyMap<string, Registered>
+  readonly channels: ReadonlyMap<string, RegisteredChannel>
   readonly hosts: () => Iterable<LiveHost>
   readonly caller: (exchange: Exchange) => LiveCaller | undefined
   readonly handlers: (featureSet: string) => ChannelHandlers
@@ -65,7 +65,7 @@ export function channelPosting(parts: PostingParts) {
   const offered = (): boolean => channels.size > 0
 
   /** The named channel, if it exists and the caller has its set enabled. */
-  const found = (exchange: Exchange): Registered => {
+  const found = (exchange: Exchange): RegisteredChannel => {
     const by = caller(exchange)
     const { channelId } = exchange.params
     const channel = typeof channelId === 'string' ? channels.get(channelId) : undefined
@@ -229,14 +229,14 @@ function answerKey({ params, caller }: Exchange): string | undefined {
   return typeof inferenceId === 'string' ? JSON.stringify([caller.principal?.id ?? '', channelId, inferenceId]) : undefined
 }
 
-function publishedIn({ params }: Exchange): Published {
+function publishedIn({ params }: Exchange): PublishedMessage {
   const { channelId, conversationId, threadId, inReplyTo, inferenceId, content } = params as Params & { channelId: string }
   const said = Object.entries({ conversationId, threadId, inReplyTo, inferenceId }).filter(([, one]) => typeof one === 'string')
   return { channelId, ...readText(content), ...Object.fromEntries(said) }
 }
 
 /** The blocks, and the text in them. */
-function readText(wire: unknown): Pick<Published, 'content' | 'text'> {
+function readText(wire: unknown): Pick<PublishedMessage, 'content' | 'text'> {
   const { blocks } = readContent(wire)
   return { content: blocks, text: blocks.flatMap(block => (block.type === 'text' ? [block.text] : [])).join('\n') }
 }

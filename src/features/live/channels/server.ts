@@ -19,7 +19,7 @@ interface ChannelsParts extends Omit<PostingParts, 'channels'> {
 const answerMs = 30_000
 
 /** What a host was told, and whether it has answered. */
-interface Told {
+interface HostChannels {
   readonly channels: ReadonlyMap<string, WireChannel>
   answered: boolean
 }
@@ -27,7 +27,7 @@ interface Told {
 /** Creates the registry of channels and its handlers. */
 export function channelsServer(parts: ChannelsParts) {
   const channels = new Map<string, { readonly featureSet: string; readonly wire: WireChannel }>()
-  const told = new WeakMap<LiveHost, Told>()
+  const told = new WeakMap<LiveHost, HostChannels>()
   const posting = channelPosting({ ...parts, channels })
   let planned = false
   // Stays true, so that hosts hear of the removal of the last channel.
@@ -78,7 +78,7 @@ function tell(
   { trace, known: heard }: ChannelsParts,
   host: LiveHost,
   channels: PostingParts['channels'],
-  told: WeakMap<LiveHost, Told>,
+  told: WeakMap<LiveHost, HostChannels>,
 ): void {
   const known = told.get(host)?.channels
   const now = new Map(
@@ -87,7 +87,7 @@ function tell(
   const added = [...now].filter(([id]) => known?.has(id) !== true).map(([, wire]) => wire)
   const removed = [...(known?.keys() ?? [])].filter(id => !now.has(id))
   if (added.length + removed.length === 0) return
-  const telling: Told = { channels: now, answered: false }
+  const telling: HostChannels = { channels: now, answered: false }
   told.set(host, telling)
   const asking =
     known === undefined || known.size === 0
@@ -160,7 +160,7 @@ export interface ChannelSent {
 }
 
 /** What a host publishes in a channel. */
-export interface Published {
+export interface PublishedMessage {
   /** The id of the channel. */
   readonly channelId: string
   /** The content of the message. */
@@ -220,7 +220,7 @@ interface ChannelWanted {
 }
 
 /** What a handler returns about a message that it has posted. */
-interface Posted {
+interface PostedMessage {
   /** The id of the posted message. */
   readonly messageId?: string
 }
@@ -228,9 +228,9 @@ interface Posted {
 /** The handlers of one feature set for its channels. */
 export interface ChannelHandlers {
   /** Posts what a host publishes; may return the id of the posted message. An error is reported to the host. */
-  readonly publish?: (message: Published, context: HandlerContext) => Awaitable<undefined | Posted>
+  readonly publish?: (message: PublishedMessage, context: HandlerContext) => Awaitable<undefined | PostedMessage>
   /** Shows an answer while it is written. If it returns a message id, the same text is not passed to `onPublish` again. */
-  readonly stream?: (stream: AnswerStream, context: HandlerContext) => Awaitable<undefined | Posted>
+  readonly stream?: (stream: AnswerStream, context: HandlerContext) => Awaitable<undefined | PostedMessage>
   /** Shows that an answer is being prepared; called every few seconds while that lasts. */
   readonly typing?: (
     at: {

@@ -18,21 +18,21 @@ export interface StreamName {
   readonly conversationId?: string
 }
 
-type Posted = undefined | { readonly messageId?: string }
+type PostedMessage = undefined | { readonly messageId?: string }
 
 interface StreamsParts {
   readonly clock: Clock
   readonly trace: Trace
 }
 
-class Written implements AnswerStream {
+class ServerAnswerStream implements AnswerStream {
   readonly channelId: string
   readonly inferenceId: string
   readonly conversationId?: string
   readonly text: Promise<string>
   readonly stop = new AbortController()
   /** What the author's stream handler returned. */
-  posted: Promise<Posted> = Promise.resolve(undefined)
+  posted: Promise<PostedMessage> = Promise.resolve(undefined)
   final: string | undefined = undefined
   index = -1
   heardAt: number
@@ -85,7 +85,7 @@ class Written implements AnswerStream {
 export class AnswerStreams {
   readonly #parts: StreamsParts
   /** By host, then by channel and inference; newest last. */
-  readonly #hosts = new WeakMap<LiveHost, Map<string, Written>>()
+  readonly #hosts = new WeakMap<LiveHost, Map<string, ServerAnswerStream>>()
 
   constructor(parts: StreamsParts) {
     this.#parts = parts
@@ -129,18 +129,18 @@ export class AnswerStreams {
       for (const [key, stream] of this.#of(host)) if (stream.channelId === channelId) this.#forget(host, key, stream)
   }
 
-  #of(host: LiveHost): Map<string, Written> {
-    const known = this.#hosts.get(host) ?? new Map<string, Written>()
+  #of(host: LiveHost): Map<string, ServerAnswerStream> {
+    const known = this.#hosts.get(host) ?? new Map<string, ServerAnswerStream>()
     this.#hosts.set(host, known)
     return known
   }
 
-  #begin(host: LiveHost, name: StreamName, handler: NonNullable<ChannelHandlers['stream']>): Written {
+  #begin(host: LiveHost, name: StreamName, handler: NonNullable<ChannelHandlers['stream']>): ServerAnswerStream {
     const { clock, trace } = this.#parts
     const streams = this.#of(host)
     const [oldest] = streams
     if (streams.size >= mostStreams && oldest !== undefined) this.#forget(host, ...oldest)
-    const stream = new Written(name, clock.now())
+    const stream = new ServerAnswerStream(name, clock.now())
     streams.set(keyOf(name), stream)
     stream.posted = Promise.resolve()
       .then(() => handler(stream, { signal: stream.stop.signal }))
@@ -152,7 +152,7 @@ export class AnswerStreams {
     return stream
   }
 
-  #watch(stream: Written): void {
+  #watch(stream: ServerAnswerStream): void {
     const { clock } = this.#parts
     const look = (): void => {
       if (stream.final !== undefined) return
@@ -163,7 +163,7 @@ export class AnswerStreams {
     clock.setTimeout(look, silenceMs, true)
   }
 
-  #forget(host: LiveHost, key: string, stream: Written): void {
+  #forget(host: LiveHost, key: string, stream: ServerAnswerStream): void {
     stream.end()
     stream.stop.abort(new DOMException('The stream has ended', 'AbortError'))
     this.#of(host).delete(key)

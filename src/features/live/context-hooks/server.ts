@@ -40,11 +40,11 @@ interface InjectionInput {
 }
 
 /** What a hook may return: text, one injection, several, or nothing. */
-type Injected = string | InjectionInput | readonly InjectionInput[] | undefined
+type HookInjection = string | InjectionInput | readonly InjectionInput[] | undefined
 /** A hook that runs before an inference. */
-export type BeforeHook = (turn: BeforeInference, context: HookContext) => Awaitable<Injected>
+export type BeforeHook = (turn: BeforeInference, context: HookContext) => Awaitable<HookInjection>
 /** What a blocking hook changes; text replaces the reply. Ignored for hooks that do not block. */
-type Reworded =
+type ReplyChange =
   | string
   | {
       /** The text that replaces the reply. */
@@ -54,7 +54,7 @@ type Reworded =
     }
   | undefined
 /** A hook that runs after an inference. */
-export type AfterHook = (turn: AfterInference, context: HookContext) => Awaitable<Reworded>
+export type AfterHook = (turn: AfterInference, context: HookContext) => Awaitable<ReplyChange>
 
 /** A feature set that may have hooks. */
 export interface HookedSet {
@@ -164,7 +164,7 @@ async function each<T>(
 type Injection = Required<Pick<InjectionInput, 'namespace' | 'position' | 'content'>> & Pick<InjectionInput, 'metadata'>
 
 // Normalises what a hook returned.
-function injectionsOf(name: string, given: Injected): readonly Injection[] {
+function injectionsOf(name: string, given: HookInjection): readonly Injection[] {
   if (given === undefined || given === '') return []
   const all = typeof given === 'string' ? [{ content: given }] : Array.isArray(given) ? given : [given as InjectionInput]
   return all.map(({ namespace = name, position = 'beforeUser', content, ...more }: InjectionInput) => {

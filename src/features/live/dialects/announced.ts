@@ -11,7 +11,7 @@ import { type FeatureSetFacts, liveExtension, mcplName } from '../feature-sets/m
 export type DialectLabel = '0.2' | '0.3' | '0.4' | '0.5'
 
 /** What a server announced, in one form for all dialects. */
-export interface Announced extends Declarations {
+export interface Announcement extends Declarations {
   /** As the server wrote it. */
   readonly version: string
   /** The dialect that the server is taken for; a hint, never a condition. */
@@ -32,13 +32,13 @@ export interface Announced extends Declarations {
 }
 
 /** Reads the capabilities of a handshake; undefined if the server is not live. */
-export function readAnnounced(capabilities: Capabilities): Announced | undefined {
+export function readAnnounced(capabilities: Capabilities): Announcement | undefined {
   const mcpl = liveIn(capabilities)
   return mcpl === undefined ? undefined : announcedBy(mcpl, capabilities)
 }
 
 /** Reads an `mcpl` object, from the handshake or from a manifest. */
-export function announcedBy(mcpl: Readonly<Record<string, unknown>>, { tools }: Capabilities): Announced {
+export function announcedBy(mcpl: Readonly<Record<string, unknown>>, { tools }: Capabilities): Announcement {
   const version = typeof mcpl['version'] === 'string' ? clip(mcpl['version']) : ''
   const label = labelOf(version, Array.isArray(mcpl['featureSets']))
   const hooks = mcpl['contextHooks']
@@ -69,7 +69,7 @@ function liveIn(capabilities: Capabilities): Readonly<Record<string, unknown>> |
 }
 
 /** `true` means the form without an answer. */
-function afterOf(hooks: unknown): Announced['after'] {
+function afterOf(hooks: unknown): Announcement['after'] {
   const after = isRecord(hooks) ? hooks['afterInference'] : hooks
   if (isRecord(after)) return after['blocking'] === true ? 'blocking' : 'told'
   return after === true ? 'told' : false

@@ -18,10 +18,10 @@ import {
   type InferenceRole,
 } from '../inference/messages.ts'
 import { isTimestamp, type PushEvent, type WirePush } from '../push-events/messages.ts'
-import type { Announced } from './announced.ts'
+import type { Announcement } from './announced.ts'
 
 export {
-  type Announced,
+  type Announcement,
   announcedBy,
   carriesState,
   type DialectLabel,
@@ -240,7 +240,7 @@ function isPosition(value: unknown): value is Position {
  * Adapts a turn to the server: hides the user message from sets that may not observe, and writes '' instead of null where the schema
  * requires it.
  */
-export function writeTurn<T extends BeforeInference>(turn: T, { nullless }: Announced, over: boolean, observes: boolean): T {
+export function writeTurn<T extends BeforeInference>(turn: T, { nullless }: Announcement, over: boolean, observes: boolean): T {
   if (!observes && turn.userMessage !== null) return { ...turn, userMessage: null }
   return over && nullless && turn.userMessage === null ? { ...turn, userMessage: '' } : turn
 }

@@ -6,7 +6,7 @@
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { FeatureSetFacts, Receipt, WireSelection } from '../feature-sets/messages.ts'
 import type { ScopeLists } from '../scopes/messages.ts'
-import { type Announced, declaredUses, isConsented, type SetUse } from './announced.ts'
+import { type Announcement, declaredUses, isConsented, type SetUse } from './announced.ts'
 
 /** What a host decides about the sets of one server. */
 export interface HostSelection {
@@ -47,7 +47,7 @@ export interface EncodedSelection {
 const systemPath = 'contextHooks.beforeInference.inject.system'
 
 /** Writes a selection for a server, and computes which sets and capabilities it enables. */
-export function writeSelection(announced: Announced, selection: HostSelection): EncodedSelection {
+export function writeSelection(announced: Announcement, selection: HostSelection): EncodedSelection {
   const on = new Map<string, EnabledSet>()
   for (const [name, facts] of announced.sets) {
     if (isEnabled(name, selection)) on.set(name, { facts, uses: usesOf(name, facts, selection) })
@@ -80,7 +80,7 @@ function covers(pattern: string, name: string): boolean {
 /** `tools` is plain MCP, and the model is no secret; other paths are granted only if an enabled set uses them. */
 function isGranted(
   path: string,
-  { label }: Announced,
+  { label }: Announcement,
   selection: HostSelection,
   some: boolean,
   consented: ReadonlySet<SetUse>,

@@ -7,7 +7,7 @@ import type { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { LiveGate } from '../answers/messages.ts'
 import {
-  type Announced,
+  type Announcement,
   announcedBy,
   carriesState,
   declaredUses,
@@ -55,7 +55,7 @@ export class FeatureSetRegistry implements LiveGate {
   // Whether the server was told a selection.
   #knows = false
   /** The announcement for which undeclared hooks were already reported. */
-  #looked: Announced | undefined = undefined
+  #looked: Announcement | undefined = undefined
   /** With the declaration that was selected; a changed declaration under the same name is not enabled. */
   #enabled: ReadonlyMap<string, EnabledSet> = new Map()
   #granted: ReadonlySet<string> = new Set()
@@ -66,7 +66,7 @@ export class FeatureSetRegistry implements LiveGate {
     this.diagnose = diagnose
   }
 
-  get announced(): Announced {
+  get announced(): Announcement {
     return this.#announced
   }
 
@@ -129,7 +129,7 @@ export class FeatureSetRegistry implements LiveGate {
    * receives. What counts is the declaration that was consented to, and what the configuration allows beyond it; an announced
    * capability alone allows nothing. Undefined if the use is allowed.
    */
-  #refusal(featureSet: string, use: SetUse): Refused | undefined {
+  #refusal(featureSet: string, use: SetUse): RefusedUse | undefined {
     const set = this.#enabled.get(featureSet)
     if (set !== undefined && (set.uses.has(use) || askedEachTime.has(use))) return undefined
     const { sets, faulty } = this.#announced
@@ -139,7 +139,7 @@ export class FeatureSetRegistry implements LiveGate {
   }
 
   /** Replaces all declarations. */
-  adopt(announced: Announced): void {
+  adopt(announced: Announcement): void {
     this.#take(announced)
     this.#report()
   }
@@ -158,7 +158,7 @@ export class FeatureSetRegistry implements LiveGate {
     this.#report(name => news.sets.has(name) || news.faulty.has(name))
   }
 
-  #take(announced: Announced): void {
+  #take(announced: Announcement): void {
     this.#announced = announced
     this.#narrow(this.#enabled, new Set(announced.paths))
   }
@@ -241,7 +241,7 @@ function tooMany(count: number): Why {
   return why('TOO_MANY_SETS', 'declaration', message, 'Ask the author of the server to declare fewer feature sets')
 }
 
-interface Refused {
+interface RefusedUse {
   /** `use`: the set is enabled, but this use is not allowed. */
   readonly because: 'unknown' | 'disabled' | 'use'
   readonly featureSet: string
@@ -253,7 +253,7 @@ interface Refused {
 const askedEachTime: ReadonlySet<SetUse> = new Set<SetUse>(['scopes'])
 
 /** The error for the server, with the code and data of MCP Live 0.2 §6.6. */
-function setRefusalError(refused: Refused): McpError {
+function setRefusalError(refused: RefusedUse): McpError {
   const { because, featureSet, use, canEnable } = refused
   if (because === 'unknown') {
     return liveError('feature-set-unknown', { featureSet, reason: 'The server declares no feature set of this name' })
@@ -264,7 +264,7 @@ function setRefusalError(refused: Refused): McpError {
 }
 
 /** The diagnostic for the operator of the host, with a fix. */
-function undeclaredUse({ featureSet, use }: Refused): Why {
+function undeclaredUse({ featureSet, use }: RefusedUse): Why {
   const message = `The feature set ${quoted(featureSet)} does not list ${use} in its uses, so its message was refused`
   return why('USE_UNDECLARED', 'uses', message, widening(featureSet, use))
 }

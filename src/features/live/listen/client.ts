@@ -5,7 +5,7 @@
 import type { WireAnswer, WireDelivery } from './messages.ts'
 
 /** `work`: new. `wait`: being processed. Otherwise the known answer. */
-type Taken = 'work' | 'wait' | WireAnswer
+type EventStatus = 'work' | 'wait' | WireAnswer
 
 interface Open {
   readonly cursor: string
@@ -40,7 +40,7 @@ export class Deliveries {
   }
 
   /** Decides what to do with a delivery. */
-  take({ deliveryId, cursor, answer }: WireDelivery): Taken {
+  take({ deliveryId, cursor, answer }: WireDelivery): EventStatus {
     const known = this.#answers.get(deliveryId)
     if (known !== undefined) return known
     if (this.#open.has(deliveryId) || this.#answers.has(deliveryId)) return 'wait'

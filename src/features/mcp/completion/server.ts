@@ -31,7 +31,7 @@ export const completionFeature = defineServerFeature<OfferingOptions>({
     }
     const execute = (exchange: Exchange): Awaitable<CompletionResult> => {
       kit.port(ratesPort).completion(exchange)
-      const { ref, argument, context } = exchange.params as unknown as Asked
+      const { ref, argument, context } = exchange.params as unknown as CompletionParams
       const completers = completersOf(ref)
       if (!completers.has(argument.name)) {
         throw new McpError(
@@ -53,7 +53,7 @@ export const completionFeature = defineServerFeature<OfferingOptions>({
   },
 })
 
-interface Asked {
+interface CompletionParams {
   readonly ref: Reference
   readonly argument: { readonly name: string; readonly value: string }
   readonly context?: { readonly arguments?: Readonly<Record<string, string>> }

@@ -1,5 +1,5 @@
 /** The server's side of asking the user. */
-import { type Compiled, compileSchema, type InferOutput, type Schema } from '../../../core/schema/index.ts'
+import { type CompiledSchema, compileSchema, type InferOutput, type Schema } from '../../../core/schema/index.ts'
 import type { QuestionSender } from '../../../engine/asking.ts'
 import type { CallOptions } from '../../../engine/calls.ts'
 import { type CallContext, exchangeOf, ignoreUnhandledRejection } from '../../../engine/context.ts'
@@ -205,7 +205,7 @@ async function elicitUrl(
 }
 
 /** An asynchronous check can not be waited for here; it is made again before the handler sees the answer. */
-function invalidAnswer(schema: Compiled | undefined, { action, content }: ElicitResult): string | undefined {
+function invalidAnswer(schema: CompiledSchema | undefined, { action, content }: ElicitResult): string | undefined {
   if (schema === undefined || action !== 'accept') return undefined
   const checked = schema.validate(content ?? {})
   return isThenable(checked) || checked.ok ? undefined : issueText(checked.issues)

@@ -1,7 +1,13 @@
 /** Offering prompts: list and get. */
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { checkHandler, checkOptions, type KindsOf } from '../../../core/options.ts'
-import { type Compiled, compileSchema, type InferOutput, type Schema, type StandardSchema } from '../../../core/schema/index.ts'
+import {
+  type CompiledSchema,
+  compileSchema,
+  type InferOutput,
+  type Schema,
+  type StandardSchema,
+} from '../../../core/schema/index.ts'
 import type { CallContext } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
@@ -291,7 +297,7 @@ function bySchema(schema: Schema, where: string): CompiledArguments {
   }
 }
 
-function fromSchema({ json }: Compiled, where: string): PromptArgument[] {
+function fromSchema({ json }: CompiledSchema, where: string): PromptArgument[] {
   const { type, properties, required } = json
   if (type !== 'object') throw new TypeError(`${where}: the schema must be an object schema with a property for each argument`)
   const needed = new Set(Array.isArray(required) ? required : [])
@@ -315,12 +321,12 @@ function requireAll(prompt: string, shown: readonly PromptArgument[], values: Va
   )
 }
 
-function validateValues(prompt: string, schema: Compiled, values: Values): Awaitable<unknown> {
+function validateValues(prompt: string, schema: CompiledSchema, values: Values): Awaitable<unknown> {
   const checked = schema.validate(values)
   return isThenable(checked) ? checked.then(done => accepted(prompt, done)) : accepted(prompt, checked)
 }
 
-function accepted(prompt: string, checked: Awaited<ReturnType<Compiled['validate']>>): unknown {
+function accepted(prompt: string, checked: Awaited<ReturnType<CompiledSchema['validate']>>): unknown {
   if (checked.ok) return checked.value
   const issues = checked.issues
     .slice(0, 5)

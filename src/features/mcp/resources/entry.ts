@@ -187,10 +187,18 @@ function readable(
   return { mimeType, cache: cache === undefined ? undefined : cacheHint(cache, standard), scopes, handler }
 }
 
-type Described = Omit<ListedResource, 'uri' | 'name' | 'size'> & { readonly name: string }
+type DescribedEntry = Omit<ListedResource, 'uri' | 'name' | 'size'> & { readonly name: string }
 
 /** The members that resources and templates share, as the wire spells them. */
-function described({ name, title, description, mimeType, annotations, icons, meta }: Described): Omit<Resource, 'uri' | 'size'> {
+function described({
+  name,
+  title,
+  description,
+  mimeType,
+  annotations,
+  icons,
+  meta,
+}: DescribedEntry): Omit<Resource, 'uri' | 'size'> {
   return { name, ...given({ title, description, mimeType, annotations, icons, _meta: meta }) }
 }
 

@@ -13,7 +13,7 @@ import type { ResourcesPort } from './entry.ts'
 export const resourcesPort = port<ResourcesPort>('resources')
 
 /** What resources and templates have in common. */
-interface Described {
+interface ResourceDescription {
   /** The name, for programs. */
   readonly name: string
   /** The name that people see. */
@@ -31,7 +31,7 @@ interface Described {
 }
 
 /** A resource of a server. */
-export interface Resource extends Described {
+export interface Resource extends ResourceDescription {
   /** The URI by which the resource can be read. */
   readonly uri: string
   /** The size of the raw content in bytes. */
@@ -39,13 +39,13 @@ export interface Resource extends Described {
 }
 
 /** A resource template of a server. */
-export interface ResourceTemplate extends Described {
+export interface ResourceTemplate extends ResourceDescription {
   /** The URI template (RFC 6570), for example `ticket://{id}`. */
   readonly uriTemplate: string
 }
 
 /** What each page of a list has. */
-interface Listed {
+interface ListPage {
   /** The cursor of the next page. Absent on the last page. */
   readonly nextCursor?: string
   /** How long the result may be cached, in milliseconds. Absent: not at all. */
@@ -55,13 +55,13 @@ interface Listed {
 }
 
 /** The result of `resources/list`. */
-export interface ListResourcesResult extends Listed {
+export interface ListResourcesResult extends ListPage {
   /** The resources of the page. */
   readonly resources: readonly Resource[]
 }
 
 /** The result of `resources/templates/list`. */
-export interface ListResourceTemplatesResult extends Listed {
+export interface ListResourceTemplatesResult extends ListPage {
   /** The templates of the page. */
   readonly resourceTemplates: readonly ResourceTemplate[]
 }

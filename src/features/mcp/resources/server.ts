@@ -154,14 +154,14 @@ function list({ resources, templates }: Catalogs, exchange: Exchange, { paging, 
   return paging.walk(exchange, 'resources', (after, limit) => readListing(source, after, limit))
 }
 
-interface Found {
+interface FoundResource {
   readonly entry: Readable
   readonly variables: object
 }
 
 const noVariables = {}
 
-function find(catalogs: Catalogs, exchange: Exchange): Found {
+function find(catalogs: Catalogs, exchange: Exchange): FoundResource {
   const { params, engine } = exchange
   const uri = params['uri'] as string
   const found = search(catalogs, uri)
@@ -174,7 +174,7 @@ function find(catalogs: Catalogs, exchange: Exchange): Found {
   return { entry: { handler, mimeType: undefined, cache: undefined, scopes: undefined }, variables: noVariables }
 }
 
-function search({ resources, templates }: Catalogs, uri: string): Found | undefined {
+function search({ resources, templates }: Catalogs, uri: string): FoundResource | undefined {
   const entry = resources.get(uri)
   if (entry !== undefined) return { entry, variables: noVariables }
   for (const candidate of templates.snapshot.entries) {
@@ -199,7 +199,7 @@ function notFound(uri: string, message: string): McpError {
 }
 
 function execute(exchange: Exchange, kit: ServerKit): Awaitable<ReadResourceResult> {
-  const { entry, variables } = exchange.target as Found
+  const { entry, variables } = exchange.target as FoundResource
   let out: Awaitable<unknown>
   try {
     out = entry.handler(variables as never, kit.context(exchange))

@@ -7,14 +7,14 @@ import { watchedLength } from './messages.ts'
 /** Which conversations have subscribed to which resources. */
 export type Subscribers = ReturnType<typeof createSubscribers>
 
-type Admitted = Pick<PresentedGrant, 'owner' | 'id'>
+type AdmittingGrant = Pick<PresentedGrant, 'owner' | 'id'>
 
 /** Options of the table of subscribers. */
 interface SubscribersOptions {
   /** URIs per conversation. */
   readonly limit: number
   /** Calls `ended` when a grant is over. Gives what to call when nobody cares any more. */
-  readonly lapses: (admission: Admitted, ended: (reason: string) => void) => () => void
+  readonly lapses: (admission: AdmittingGrant, ended: (reason: string) => void) => () => void
   /** Told when the first begins to watch a resource, and when the last has stopped. */
   readonly watched: (uri: string, watched: boolean) => void
   /** Told what has ended with a grant. */
@@ -24,7 +24,7 @@ interface SubscribersOptions {
 const nobody: ReadonlySet<Conversation> = new Set()
 
 /** What one conversation watches: by URI the grant that let it in, if one did. */
-type Watched = Map<string, Admitted | undefined>
+type WatchedResources = Map<string, AdmittingGrant | undefined>
 
 /** Makes an empty table of subscribers. */
 export function createSubscribers({ limit, lapses, lapsed, watched: told }: SubscribersOptions) {
@@ -36,10 +36,10 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
     told(uri, false)
   }
   /** By conversation and grant: what lets go of listening for its end. */
-  const ends = new WeakMap<Watched, Map<string, () => void>>()
-  const watched: ConversationSlot<Watched> = {
+  const ends = new WeakMap<WatchedResources, Map<string, () => void>>()
+  const watched: ConversationSlot<WatchedResources> = {
     make: conversation => {
-      const uris: Watched = new Map()
+      const uris: WatchedResources = new Map()
       ends.set(uris, new Map())
       conversation.onEnd(() => {
         for (const uri of uris.keys()) drop(conversation, uri)
@@ -57,7 +57,7 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
       letGo(uris)
     },
   }
-  const watch = (conversation: Conversation, uris: Watched, uri: string, by: Admitted | undefined): void => {
+  const watch = (conversation: Conversation, uris: WatchedResources, uri: string, by: AdmittingGrant | undefined): void => {
     uris.set(uri, by)
     const others = watchers.get(uri)
     if (others === undefined) told(uri, true)
@@ -79,7 +79,7 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
     )
   }
   /** Grants by which nothing is watched any more need not be listened for. */
-  const letGo = (uris: Watched): void => {
+  const letGo = (uris: WatchedResources): void => {
     const used = new Set([...uris.values()].map(by => by && placeOf(by)))
     for (const [place, release] of ends.get(uris) ?? []) {
       if (used.has(place)) continue
@@ -90,7 +90,7 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
   return {
     memory: watched as ConversationSlot<unknown>,
     /** `by`: the grant that lets it in, by which it ends. */
-    add: (conversation: Conversation, uri: string, by?: Admitted): void => {
+    add: (conversation: Conversation, uri: string, by?: AdmittingGrant): void => {
       checkWatch(conversation, uri)
       const uris = conversation.recall(watched)
       if (!uris.has(uri) && uris.size >= limit)
@@ -127,13 +127,13 @@ function checkWatch(conversation: Conversation, uri: string): void {
     )
 }
 
-function placeOf({ owner, id }: Admitted): string {
+function placeOf({ owner, id }: AdmittingGrant): string {
   return `${owner}/${id}`
 }
 
 /** Written by this package: a URI, or a URI with the grant that let it in. */
-function readSaved(saved: unknown): Watched {
-  const found: Watched = new Map()
+function readSaved(saved: unknown): WatchedResources {
+  const found: WatchedResources = new Map()
   for (const each of Array.isArray(saved) ? saved : []) {
     if (typeof each === 'string') found.set(each, undefined)
     const [uri, owner, id] = Array.isArray(each) ? each : []

@@ -15,17 +15,17 @@ interface OfferedLists {
   readonly resources: () => readonly Resource[]
 }
 
-type Named = Pick<Resource, 'uri' | 'name'>
+type NamedResource = Pick<Resource, 'uri' | 'name'>
 
 /** What one conversation was last told. */
-interface Told {
+interface SentLists {
   tools: ReadonlyMap<string, Tool> | undefined
   resources: ReadonlyMap<string, Resource> | undefined
   /** All that it has listed, also what only a template knew of. */
-  listed: ReadonlyMap<string, Named>
+  listed: ReadonlyMap<string, NamedResource>
 }
 
-const memory: ConversationSlot<Told> = { make: () => ({ tools: undefined, resources: undefined, listed: new Map() }) }
+const memory: ConversationSlot<SentLists> = { make: () => ({ tools: undefined, resources: undefined, listed: new Map() }) }
 
 /** The notifications of changes as the dialect s3 has them: with the items that came and went. */
 export function dialectChanges(offered: OfferedLists) {
@@ -94,7 +94,7 @@ function tellResources(engine: Engine, conversation: Conversation, offered: Offe
 }
 
 /** The dialect knows a resource by its name, as long as that is nobody else's. */
-function idOf({ uri, name }: Named, known: Iterable<Named>): string {
+function idOf({ uri, name }: NamedResource, known: Iterable<NamedResource>): string {
   for (const other of known) if (other.name === name && other.uri !== uri) return uri
   return name
 }
@@ -112,11 +112,11 @@ function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
   return new Map(tools.map(tool => [tool.name, tool]))
 }
 
-function byUri<R extends Named>(resources: readonly R[]): ReadonlyMap<string, R> {
+function byUri<R extends NamedResource>(resources: readonly R[]): ReadonlyMap<string, R> {
   return new Map(resources.map(resource => [resource.uri, resource]))
 }
 
-function entriesOf(sent: unknown): readonly Named[] {
+function entriesOf(sent: unknown): readonly NamedResource[] {
   const resources = isRecord(sent) ? sent['resources'] : undefined
   return Array.isArray(resources) ? resources : []
 }

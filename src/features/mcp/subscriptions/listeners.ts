@@ -10,7 +10,7 @@ import type { Id, Params } from '../../../jsonrpc/message.ts'
 import { metaOf } from '../../../revisions/index.ts'
 import type { GrantedRights } from '../authorization/messages.ts'
 import { cancelled } from '../cancellation/messages.ts'
-import { acknowledged, answersListen, type Granted, type ListenKind, type Send, subscriptionMeta } from './messages.ts'
+import { acknowledged, answersListen, type GrantedListen, type ListenKind, type Send, subscriptionMeta } from './messages.ts'
 
 /** How many `subscriptions/listen` requests may be open. */
 interface ListenerLimits {
@@ -60,7 +60,7 @@ export class Listeners {
     const account = callerAccount(exchange.caller)
     const owner = exchange.caller.principal === undefined ? exchange.caller.connection : account
     this.#take(owner, account)
-    const granted: Granted[] = []
+    const granted: GrantedListen[] = []
     try {
       return await this.#run(exchange, granted)
     } finally {
@@ -69,7 +69,7 @@ export class Listeners {
     }
   }
 
-  async #run(exchange: Exchange, granted: Granted[]): Promise<unknown> {
+  async #run(exchange: Exchange, granted: GrantedListen[]): Promise<unknown> {
     const meta = subscriptionMeta(exchange.id as Id, exchange.peer.revision)
     const notifications = await this.#grant(exchange, meta, granted)
     if (this.#closed) throw closing()
@@ -94,7 +94,7 @@ export class Listeners {
     return { _meta: told }
   }
 
-  async #grant(exchange: Exchange, meta: Params, granted: Granted[]): Promise<Record<string, unknown>> {
+  async #grant(exchange: Exchange, meta: Params, granted: GrantedListen[]): Promise<Record<string, unknown>> {
     const wishes = exchange.params['notifications'] as Params
     const send = sender(exchange, meta)
     const honoured: Record<string, unknown> = {}

@@ -40,7 +40,7 @@ const filter: Shape<Readonly<Record<string, unknown>>> = object({
 export type Send = <P>(method: Method<P, undefined>, params: P, merge?: string) => void
 
 /** What one listen request was granted of a kind. */
-export interface Granted {
+export interface GrantedListen {
   /** For the acknowledgement: the part that is honoured. */
   readonly accepted: unknown
   /** The acknowledgement is out: from here on things may be sent. */
@@ -54,7 +54,7 @@ export interface Granted {
 export interface ListenKind {
   readonly member: string
   /** Undefined when nothing of the wish is honoured; throws to refuse the whole request. */
-  open(exchange: Exchange, wanted: unknown, send: Send): Awaitable<Granted | undefined>
+  open(exchange: Exchange, wanted: unknown, send: Send): Awaitable<GrantedListen | undefined>
 }
 
 /** What other features may use of subscriptions. */

@@ -200,7 +200,7 @@ function having<K extends keyof ToolCallExtension>(
 // What this client has learned of the server's tools: output schemas to check by, and which arguments are mirrored in headers.
 
 /** A schema is compiled when first needed; null: it is of no use. */
-interface Known {
+interface KnownTool {
   readonly tool: Tool
   readonly mirrored: readonly MirroredParam[]
   output: PeerSchema | null | undefined
@@ -211,7 +211,7 @@ const maxKnown = 10_000
 
 /** The tools that were listed, by name. */
 export class KnownTools {
-  readonly #known = new Map<string, Known>()
+  readonly #known = new Map<string, KnownTool>()
   readonly #trace: (event: string, detail: unknown) => void
 
   constructor(trace: (event: string, detail: unknown) => void) {
@@ -238,7 +238,7 @@ export class KnownTools {
     return true
   }
 
-  get(name: string): Known | undefined {
+  get(name: string): KnownTool | undefined {
     return this.#known.get(name)
   }
 

@@ -4,7 +4,7 @@ import type { Catalog } from '../../../core/catalog.ts'
 import type { Duration } from '../../../core/clock.ts'
 import type { OptionKind } from '../../../core/options.ts'
 import type { Problem } from '../../../core/problem.ts'
-import type { Compiled, Schema } from '../../../core/schema/index.ts'
+import type { CompiledSchema, Schema } from '../../../core/schema/index.ts'
 import type { CallContext } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Registration } from '../../../engine/server-feature.ts'
@@ -68,8 +68,8 @@ export interface ToolEntry<C = unknown> {
   /** As clients are shown it. */
   readonly tool: Tool
   readonly facts: ToolFacts
-  readonly input: Compiled | undefined
-  readonly output: Compiled | undefined
+  readonly input: CompiledSchema | undefined
+  readonly output: CompiledSchema | undefined
   /** Arguments that travel in headers too. */
   readonly mirrored: readonly MirroredParam[]
   /** How long a call may take. */

@@ -187,20 +187,20 @@ export const wrappedOutput: unique symbol = Symbol('wraps')
 /** On a wrapped result: the value itself, for the dialect, which takes any. */
 const unwrapped: unique symbol = Symbol('unwrapped')
 
-interface Marked extends Wire {
+interface MarkedResult extends Wire {
   readonly [wrappedOutput]?: boolean
   readonly [unwrapped]?: unknown
 }
 
-function withObjectContent(result: Marked): Wire {
+function withObjectContent(result: MarkedResult): Wire {
   const value = result['structuredContent']
   if (value === undefined || (isRecord(value) && result[wrappedOutput] !== true)) return result
-  const marked: Marked = { ...result, structuredContent: { [wrapKey]: value }, [unwrapped]: value }
+  const marked: MarkedResult = { ...result, structuredContent: { [wrapKey]: value }, [unwrapped]: value }
   return marked
 }
 
 /** Where there is no structured content its value must not be lost: without any text it becomes one. */
-function withTextOnly(result: Marked): Wire {
+function withTextOnly(result: MarkedResult): Wire {
   const value = unwrapped in result ? result[unwrapped] : result['structuredContent']
   const content = result['content'] as readonly ContentBlock[]
   if (value === undefined || content.some(block => block.type === 'text')) return without(result, 'structuredContent')
@@ -225,7 +225,7 @@ function dialectTools(result: Wire): Wire {
   })) as unknown as Wire
 }
 
-function toDialect(result: Marked): Wire {
+function toDialect(result: MarkedResult): Wire {
   if (result['cancelled'] === true) return { status: 'cancelled', output: null }
   const status = result['isError'] === true ? 'error' : 'success'
   const content = result['content'] as readonly ContentBlock[]

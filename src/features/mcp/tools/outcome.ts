@@ -2,7 +2,7 @@
 
 import { type Problem, problem } from '../../../core/problem.ts'
 import {
-  type Compiled,
+  type CompiledSchema,
   compileSchema,
   type InferOutput,
   issueText,
@@ -109,7 +109,7 @@ function textIn(block: ContentBlock): string {
   return block.type === 'text' && typeof block.text === 'string' ? block.text : ''
 }
 
-const compiledSchemas = new WeakMap<object, Compiled>()
+const compiledSchemas = new WeakMap<object, CompiledSchema>()
 
 /** Checks what a tool gave against the schema of the caller, and returns what that makes of it. */
 export async function readOutput<S extends Schema>(schema: S, name: string, value: unknown): Promise<InferOutput<S>> {
@@ -121,7 +121,7 @@ export async function readOutput<S extends Schema>(schema: S, name: string, valu
   )
 }
 
-function validator(schema: Schema): Compiled {
+function validator(schema: Schema): CompiledSchema {
   let made = compiledSchemas.get(schema)
   if (made === undefined) {
     // Nobody is shown this schema, so it need not be able to say what it is.

@@ -4,7 +4,7 @@ import { createCatalog } from '../../../core/catalog.ts'
 import { type Clock, realClock, toMilliseconds } from '../../../core/clock.ts'
 import { checkHandler, checkOptions, type KindsOf, type OptionKind } from '../../../core/options.ts'
 import { type Problem, problem, refusalIn } from '../../../core/problem.ts'
-import { type Compiled, compileSchema } from '../../../core/schema/index.ts'
+import { type CompiledSchema, compileSchema } from '../../../core/schema/index.ts'
 import type { CallContext } from '../../../engine/context.ts'
 import { failedByStop } from '../../../engine/disconnect.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -131,7 +131,7 @@ export function toolsServer<C>(options: ToolsOptions<C>) {
     everOffered = true
   })
   const offered = (): boolean => everOffered
-  const extended: Extended = { kinds, all: [], admit: undefined, stream: undefined, explain: undefined }
+  const extended: JoinedExtension = { kinds, all: [], admit: undefined, stream: undefined, explain: undefined }
   const call: GatedHandler = {
     offered,
     resolve: exchange => {
@@ -192,7 +192,7 @@ export function toolsServer<C>(options: ToolsOptions<C>) {
 }
 
 /** What all other features add to tools, joined: asked with every call. */
-interface Extended extends Mutable<Pick<ToolExtension, 'admit' | 'stream' | 'explain'>> {
+interface JoinedExtension extends Mutable<Pick<ToolExtension, 'admit' | 'stream' | 'explain'>> {
   kinds: Readonly<Record<string, OptionKind>>
   readonly all: ToolExtension[]
 }
@@ -204,7 +204,7 @@ function compile<C>(
   facts: ToolFacts,
   handler: ToolHandler<C>,
   clock: Clock | undefined,
-  { kinds, all }: Extended,
+  { kinds, all }: JoinedExtension,
 ): ToolEntry<C> {
   if (!/^[A-Za-z0-9_.\-/]{1,128}$/.test(name)) {
     throw new TypeError(`"${clip(name)}" is not a valid tool name: use 1 to 128 of A-Z a-z 0-9 _ . -`)
@@ -278,9 +278,9 @@ function validate(exchange: Exchange): Awaitable<void> {
   return accept(entry, exchange, checked)
 }
 
-type Checked = Awaited<ReturnType<Compiled['validate']>>
+type CheckedInput = Awaited<ReturnType<CompiledSchema['validate']>>
 
-function accept(entry: ToolEntry<never>, exchange: Exchange, checked: Checked): void {
+function accept(entry: ToolEntry<never>, exchange: Exchange, checked: CheckedInput): void {
   if (checked.ok) exchange.input = checked.value
   else throw new McpError('invalid-arguments', `Invalid arguments for tool ${entry.name}: ${issueText(checked.issues)}`)
 }
@@ -327,7 +327,7 @@ function finish({ target, engine }: Exchange, value: unknown): Awaitable<CallToo
 }
 
 /** The value goes out as the handler returned it: transforms of an output schema describe what readers make of it. */
-function checkedOutput(entry: ToolEntry<never>, result: CallToolResult, checked: Checked): CallToolResult {
+function checkedOutput(entry: ToolEntry<never>, result: CallToolResult, checked: CheckedInput): CallToolResult {
   if (checked.ok) return result
   const fix = looksSpelledOut(result.structuredContent) ? '. To spell out a result return reply({ content, structured })' : ''
   const message = `The result of tool ${entry.name} does not match its output schema: ${issueText(checked.issues)}${fix}`
@@ -340,7 +340,7 @@ function failed<C>(
   exchange: Exchange,
   error: unknown,
   options: ToolsOptions<C>,
-  { explain }: Extended,
+  { explain }: JoinedExtension,
 ): CallToolResult {
   const problem = problemOfThrown(entry.name, exchange, error)
   // One that ends because it was told to has made no mistake.

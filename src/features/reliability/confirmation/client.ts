@@ -64,7 +64,7 @@ export const confirmationClient = defineClientFeature<
   options: { onConfirm: 'function' },
   setup(kit, { onConfirm, onElicit }) {
     /** Confirmed questions that the server may still ask. */
-    const agreed = new Set<Agreed>()
+    const agreed = new Set<AgreedQuestion>()
     const around: ToolCallExtension['around'] = next => {
       const asking: CallTool = async (tool, args = {}, options: ToolCallOptions & ConfirmationCallOptions, manner) => {
         const tools = kit.port(clientToolsPort)
@@ -83,7 +83,7 @@ export const confirmationClient = defineClientFeature<
           if (!isAgreed && (await onConfirm(question, { signal: options.signal })) !== true) throw refused(tool)
           isAgreed = false
         }
-        let yes: Agreed | undefined
+        let yes: AgreedQuestion | undefined
         if (about !== undefined) {
           const message = confirmationText(server, tool, about.confirmation_message, args)
           await confirm(message, about.risk_level)
@@ -131,7 +131,7 @@ export const confirmationClient = defineClientFeature<
 })
 
 /** A question to which the user has said yes. */
-interface Agreed {
+interface AgreedQuestion {
   readonly message: string
 }
 

@@ -69,6 +69,22 @@ describe.each(places)('a call that stands in line, at %s on %s', (revision, kind
     expect(textOf(await answer)).toBe('deleted')
   })
 
+  it('is told to a caller that asked for progress while it waits, and whether the caller still waits is known', async () => {
+    const server = tracker(kind, { channel: 'queue', wait: '30s' })
+    const wire = await open(server)
+    const params = { name: 'delete_ticket', arguments: { id: 'T-1' }, _meta: { progressToken: 'p' } }
+    const id = wire.begin('tools/call', params)
+    const told = await wire.next(({ method }) => method === 'notifications/progress')
+    const spoken = revision !== '2024-11-05' && { message: 'delete_ticket waits for approval by the operator of the server' }
+    expect(told['params']).toMatchObject({ progressToken: 'p', progress: 1, ...spoken })
+    const waits = async (): Promise<unknown> => (await server.confirmations.waiting())[0]?.callerWaits
+    await expect.poll(waits).toBe(true)
+    wire.tell('notifications/cancelled', { requestId: id })
+    await expect.poll(waits).toBe(false)
+    await server.confirmations.approve((await server.confirmations.waiting())[0]?.id ?? '')
+    expect([textOf(await call(wire)), ran]).toEqual(['deleted', [{ id: 'T-1' }]])
+  })
+
   it('is over when it is refused, also for those who make it again', async () => {
     const server = tracker(kind, { channel: 'queue', wait: '30s' })
     const wire = await open(server)

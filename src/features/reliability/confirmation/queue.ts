@@ -6,16 +6,16 @@ import { type AnswerRecord, findAnswer, keepAnswerOp } from '../../../core/answe
 import type { Audit } from '../../../core/audit/audit.ts'
 import { type Clock, toMilliseconds } from '../../../core/clock.ts'
 import { digestText } from '../../../core/digest.ts'
-import { leftOf, quotaExhausted } from '../../../core/occupancy.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
-import { quoted } from '../../../core/suggestion.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
 import { accountOf, isNobody } from '../../../engine/owner.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Entry, type Op, put, remove, type Store } from '../../../stores/store.ts'
-import { approvalMs, declined, type ObligedCall, required } from './ask.ts'
+import { progressPort } from '../../mcp/progress/messages.ts'
+import { approvalMs, type ObligedCall } from './ask.ts'
 import { confirmationExtension, type Risk } from './messages.ts'
+import { longRefusal, type QueuedCall, queueRefusal } from './queue-limits.ts'
+import { keysWaitedFor, markWaiting } from './waiting-callers.ts'
 
 /** A call that waits for approval. */
 export interface WaitingCall {
@@ -39,9 +39,14 @@ export interface WaitingCall {
   readonly askedAt: number
   /** When the call is refused without an answer, in milliseconds since the epoch. */
   readonly expires: number
+  /**
+   * Whether the caller still waits for the answer. If not, an approval counts for a repetition of the same call within 5 minutes, and a
+   * refusal for 15 minutes.
+   */
+  readonly callerWaits: boolean
 }
 
-interface StoredQuestion extends Omit<WaitingCall, 'id'> {
+interface StoredQuestion extends Omit<WaitingCall, 'id' | 'callerWaits'> {
   readonly status: 'waiting' | 'approved' | 'refused'
   /** The account whose share of the queue it uses. */
   readonly account?: string
@@ -63,7 +68,7 @@ interface Answerer {
 }
 
 /** The answer that the call got. */
-export interface Answered {
+export interface OperatorAnswer {
   readonly by: string | undefined
   /** Milliseconds since the epoch. */
   readonly at: number | undefined
@@ -84,34 +89,59 @@ const argumentsPrefix = 'approval-arguments/'
  * Waits for an answer. Returns if approved; throws if refused or not answered in time. `told` returns the audit entries that are
  * committed with the answer.
  */
-export async function byQueue(call: ObligedCall, told: (answered: Answered) => readonly Op[]): Promise<'queue'> {
-  const { parts, exchange, facts } = call
+export async function byQueue(call: ObligedCall, told: (answered: OperatorAnswer) => readonly Op[]): Promise<'queue'> {
+  const { parts, exchange } = call
   const { clock } = parts
   const store = await parts.store()
   const key = await keyOf(call)
-  const until = clock.now() + (facts.wait === undefined ? 0 : toMilliseconds(facts.wait, 'wait'))
+  const until = clock.now() + waitMs(call)
   for (;;) {
     const entry = await store.get(key)
     const record = entry === undefined ? undefined : readRecord(entry)
     if (record?.binding !== undefined && record.binding !== call.binding)
-      throw required(call, 'the approval_id is that of another call', 'Repeat the call without approval_id')
+      throw unapproved(call, 'the approval_id is that of another call', 'Repeat the call without approval_id')
     if (entry === undefined || record === undefined) {
       await enqueue(call, store, key)
       continue
     }
-    if (record.status === 'refused') throw declined(call)
+    if (record.status === 'refused') throw refusedByOperator(call)
     if (record.status === 'approved') {
       const also = told({ by: record.by, at: record.answeredAt })
       if ((await store.commit([remove(key, entry.version), ...also])).ok) return 'queue'
       // Someone else used the approval in between; look again.
       continue
     }
-    if (!exchange.cancelled && (await answered(clock, store, entry, until, exchange))) continue
+    if (!exchange.cancelled && (await answered(call, store, entry, until))) continue
     const again = isNobody(call.owner) ? `, with approval_id in _meta["${confirmationExtension}"]` : ''
-    throw required(call, 'the call is waiting for approval', `Repeat the call after it has been approved${again}`, {
-      approval_id: idOf(key),
-    })
+    throw unapproved(
+      call,
+      'the call is waiting for approval',
+      `Repeat the call within 5 minutes after it has been approved${again}`,
+      { approval_id: idOf(key) },
+    )
   }
+}
+
+/** How long the call waits for its answer. */
+function waitMs({ facts: { wait } }: ObligedCall): number {
+  return wait === undefined ? 0 : toMilliseconds(wait, 'wait')
+}
+
+/** The problem for a call that an operator refused. */
+function refusedByOperator({ tool }: ObligedCall): Problem {
+  return problem('CONFIRMATION_DECLINED', `The operator of the server refused this call of ${clip(tool)}`, {
+    suggestion: 'Do not repeat the call: it is refused for 15 minutes. Ask the operator if you need it',
+    actor: 'operator',
+  })
+}
+
+/** The problem for a call that no operator has approved. */
+function unapproved({ tool, risk }: ObligedCall, why: string, suggestion: string, more?: Params): Problem {
+  return problem('CONFIRMATION_REQUIRED', `${clip(tool)} requires approval by the operator of the server: ${why}`, {
+    suggestion,
+    actor: 'operator',
+    details: { tool, risk_level: risk, ...more },
+  })
 }
 
 /** The store key of the call. For anonymous callers the name must be unguessable: the one from an earlier refusal, or a new one. */
@@ -128,18 +158,30 @@ const secret = /^[\w-]{36}$/
 /** All waiting calls, oldest first. */
 export async function waiting(store: Store): Promise<readonly WaitingCall[]> {
   const found: WaitingCall[] = []
+  const waitedFor = await keysWaitedFor(store)
   for (let after: string | undefined; ; ) {
     const page = await store.scan(prefix, after === undefined ? {} : { after })
     for (const entry of page) {
       const record = readRecord(entry)
       if (record?.status !== 'waiting') continue
       const { status: _, by: __, answeredAt: ___, account: ____, binding: _____, ...rest } = record
-      found.push({ ...rest, id: idOf(entry.key) })
+      found.push({ ...rest, id: idOf(entry.key), callerWaits: waitedFor.has(entry.key.slice(prefix.length)) })
     }
     after = page.at(-1)?.key
     if (after === undefined || page.length < 1_000) break
   }
   return found.sort((a, b) => a.askedAt - b.askedAt)
+}
+
+/** Whether somebody waits for the answer to the call with this id. */
+export async function isWaitedFor(store: Store, id: string): Promise<boolean> {
+  const key = keyOfId(id)
+  return key !== undefined && (await keysWaitedFor(store, key)).size > 0
+}
+
+/** Whether the caller of a queued call is nobody in particular: a repetition has to carry the id of the approval. */
+export function needsApprovalId(id: string): boolean {
+  return isNobody(id.slice(0, id.lastIndexOf('.')))
 }
 
 /** The arguments of a waiting call, however long; undefined if nothing waits under this id. */
@@ -242,7 +284,7 @@ async function enqueue(call: ObligedCall, store: Store, key: string): Promise<vo
   const beside = long ? [put(argumentsPrefix + key.slice(prefix.length), text, { ttl: queueMs })] : []
   const { ok } = await store.commit([entry, ...beside])
   const { status: _, account: __, binding: ___, ...shown } = record
-  if (ok) onWait?.({ ...shown, id: idOf(key) })
+  if (ok) onWait?.({ ...shown, id: idOf(key), callerWaits: waitMs(call) > 0 })
 }
 
 /** The waiting calls, by account and client. */
@@ -261,16 +303,19 @@ async function standing(store: Store): Promise<readonly QueuedCall[]> {
   return found
 }
 
-/** Waits until the entry changes; false if the time is over or the caller has gone. */
+/** Waits until the entry changes; false if the time is over or the caller has gone. Meanwhile a caller that asked for progress gets it. */
 async function answered(
-  clock: Clock,
+  { parts: { clock, port }, exchange, tool }: ObligedCall,
   store: Store,
   { key, version }: Entry,
   until: number,
-  exchange: Exchange,
 ): Promise<boolean> {
   const over = until - clock.now()
   if (over <= 0) return false
+  const message = `${clip(tool)} waits for approval by the operator of the server`
+  // Repeated, because clients wait longer for an answer while progress arrives.
+  const tell = (): void => void port(progressPort).along(exchange, { message }, true)
+  const leave = await markWaiting(store, clock, key.slice(prefix.length), tell)
   const ending = new AbortController()
   const cancel = clock.setTimeout(() => ending.abort(), over)
   const signal = AbortSignal.any([exchange.signal, ending.signal])
@@ -288,6 +333,7 @@ async function answered(
   } finally {
     cancel()
     ending.abort()
+    await leave()
   }
 }
 
@@ -312,55 +358,4 @@ function readRecord({ value }: Entry): StoredQuestion | undefined {
 
 function idOf(key: string): string {
   return key.slice(prefix.length).replace('/', '.')
-}
-
-// Limits of the queue: per caller, per client of a gateway, and in total, so that nobody can crowd out others or the operator.
-
-/** A waiting call, for counting. */
-interface QueuedCall {
-  readonly account: string
-  /** The client name that a gateway assigns. */
-  readonly client: string | undefined
-  /** Milliseconds since the epoch. */
-  readonly expires: number
-  /** Its arguments lie beside the entry. */
-  readonly long?: boolean
-}
-
-/** Calls with long arguments in all; each account gets a share of them. */
-const mostLong = 64
-
-/** Why one more call with long arguments may not wait: they may fill the store. */
-function longRefusal(all: readonly QueuedCall[], account: string, now: number): Problem | undefined {
-  const long = all.filter(each => each.long)
-  const mine = long.filter(each => each.account === account)
-  return leftOf(mostLong, long.length, mine.length) === 0 ? full(' with long arguments', mine, now) : undefined
-}
-
-/** Limit per caller. */
-const mostOfCaller = 100
-/** Total limit; each account, and each client of a gateway, gets a share of it. */
-const mostInAll = 1_000
-
-/** Why one more call may not wait; undefined if it may. */
-export function queueRefusal(
-  all: readonly QueuedCall[],
-  account: string,
-  client: string | undefined,
-  now: number,
-): Problem | undefined {
-  const mine = all.filter(each => each.account === account)
-  if (mine.length >= mostOfCaller || leftOf(mostInAll, all.length, mine.length) === 0) return full('', mine, now)
-  if (client === undefined) return undefined
-  const named = all.filter(each => each.client === client)
-  return leftOf(mostInAll, all.length, named.length) === 0 ? full(` of the client ${quoted(client)}`, named, now) : undefined
-}
-
-function full(whose: string, held: readonly QueuedCall[], now: number): Problem {
-  const soonest = Math.min(...held.map(({ expires }) => expires))
-  return quotaExhausted(
-    `the calls${whose} that wait for approval (${held.length})`,
-    Number.isFinite(soonest) ? soonest - now : undefined,
-    'Wait until some of them are approved, refused or expired, which takes at most 15 minutes',
-  )
 }

@@ -30,13 +30,13 @@ import {
   spendingOf,
 } from './ask.ts'
 import { type ApprovedCalls, confirmationExtension, type Risk } from './messages.ts'
-import { type Answered, answer, answeredAs, argumentsOf, byQueue, type WaitingCall, waiting } from './queue.ts'
+import { answer, answeredAs, argumentsOf, byQueue, type OperatorAnswer, type WaitingCall, waiting } from './queue.ts'
 import type { ConfirmationParts, ConfirmFacts } from './server.ts'
 
 /** Audit entries for the confirmation of one call. */
 interface ObligedAudit {
   /** Entries committed together with the use of an approval; `answered`: who gave it, and when. */
-  given(by: string, answered?: Answered): readonly Op[]
+  given(by: string, answered?: OperatorAnswer): readonly Op[]
   /** Writes an entry on its own. */
   agreed(by: string): Promise<void>
   refused(problem: Problem): Promise<void>
@@ -48,7 +48,7 @@ async function auditOf({ parts, exchange, owner, tool: target, binding, risk, fa
   const audit = await parts.audit()
   if (audit === undefined) return silent
   const about = { owner, target, correlation: exchange.correlation, more: { ...facts.about, binding, risk } }
-  const given = (by: string, answered?: Answered) => {
+  const given = (by: string, answered?: OperatorAnswer) => {
     const more = answered === undefined ? about.more : { ...about.more, by: answered.by, answered_at: answered.at }
     return { ...about, event: 'confirmation_given', outcome: by, more } as const
   }

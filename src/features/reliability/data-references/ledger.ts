@@ -84,7 +84,7 @@ export class Ledger {
 
   /** Keeps content without a reference for some time; returns the function that releases it. */
   async hold(digest: string, size: number, account: string, ms: number, publish: Publish): Promise<() => Promise<void>> {
-    const held: Held = { digest, size, account, id: crypto.randomUUID(), expires: this.#parts.clock.now() + ms }
+    const held: HeldContent = { digest, size, account, id: crypto.randomUUID(), expires: this.#parts.clock.now() + ms }
     await this.#hold(held, [], publish)
     return () => this.#release(dueKey(held.expires, held.id), held.id, noteOf(held))
   }
@@ -150,7 +150,7 @@ export class Ledger {
     this.#timer?.()
   }
 
-  async #hold(held: Held, own: readonly Op[], publish: Publish): Promise<void> {
+  async #hold(held: HeldContent, own: readonly Op[], publish: Publish): Promise<void> {
     const { store, most } = this.#parts
     const { digest, id, size, expires } = held
     if (size > (await this.left(held.account))) throw this.full(`this one needs ${size} bytes`, await this.#soonest(held.account))
@@ -234,16 +234,16 @@ export class Ledger {
 }
 
 /** Content that is needed until a point in time. */
-type Held = Pick<StoredContent, 'id' | 'digest' | 'size' | 'account' | 'expires'>
+type HeldContent = Pick<StoredContent, 'id' | 'digest' | 'size' | 'account' | 'expires'>
 
 /** What is stored with the entry, to decrement the counters later. */
-function noteOf({ digest, size, account }: Held): string {
+function noteOf({ digest, size, account }: HeldContent): string {
   return `${digest} ${size} ${account}`
 }
 
 /** Updates the counters in total and of the account. */
 function counting(
-  { size, account }: Pick<Held, 'size' | 'account'>,
+  { size, account }: Pick<HeldContent, 'size' | 'account'>,
   by: 1 | -1,
   bound?: { readonly max: number },
 ): readonly Op[] {

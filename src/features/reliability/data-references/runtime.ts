@@ -38,7 +38,7 @@ type Downloads = NonNullable<ExtraRoutes['downloads']>
 /** A request for a download; `name`: the id in the path. */
 type ReferenceRequest = Parameters<Downloads['open']>[0]
 /** The response to it. Call `over` when the body is no longer read, for whatever reason. */
-type Served = Awaited<ReturnType<Downloads['open']>>
+type DownloadResponse = Awaited<ReturnType<Downloads['open']>>
 
 /** The longest lifetime; as long as usual for presigned URLs. */
 const longestMs = 7 * 86_400_000
@@ -104,7 +104,7 @@ export class References {
   }
 
   /** Serves a download. Every invalid URL gets the same answer. */
-  async serve(asked: ReferenceRequest): Promise<Served> {
+  async serve(asked: ReferenceRequest): Promise<DownloadResponse> {
     const { transfers = 64 } = this.#parts.settings
     const stored = await this.#opened(asked)
     if (stored === undefined) return forbidden()
@@ -247,10 +247,10 @@ function signedPath(method: string, id: string): string {
   return JSON.stringify([method, `/references/${id}`])
 }
 
-const forbidden = (): Served => plain(403, 'This address is not valid or has expired')
+const forbidden = (): DownloadResponse => plain(403, 'This address is not valid or has expired')
 
 /** Undefined if the content is gone. */
-async function content(blobs: Blobs, stored: StoredContent, { header }: ReferenceRequest): Promise<Served | undefined> {
+async function content(blobs: Blobs, stored: StoredContent, { header }: ReferenceRequest): Promise<DownloadResponse | undefined> {
   const etag = `"${stored.digest}"`
   // `If-Range` with another ETag: send the whole content.
   const same = header('if-range') === undefined || header('if-range') === etag
@@ -293,7 +293,7 @@ const closed = [
   'no-referrer',
 ]
 
-function plain(status: number, text: string, more: readonly string[] = []): Served {
+function plain(status: number, text: string, more: readonly string[] = []): DownloadResponse {
   const bytes = new TextEncoder().encode(text)
   const body = new ReadableStream<Uint8Array>({
     start(controller) {

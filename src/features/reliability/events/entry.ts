@@ -6,7 +6,7 @@
 import { ownerKey } from '../../../core/accounts.ts'
 import type { Trace } from '../../../core/log.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
-import { type Compiled, compileSchema, issueText, type Schema } from '../../../core/schema/index.ts'
+import { type CompiledSchema, compileSchema, issueText, type Schema } from '../../../core/schema/index.ts'
 import { checkSuggestion, type Suggestion } from '../../../core/suggestion.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
@@ -44,7 +44,7 @@ export interface EmitOptions {
 export interface EventEntry {
   readonly name: string
   readonly facts: EventFacts<never>
-  readonly payload: Compiled | undefined
+  readonly payload: CompiledSchema | undefined
   /** The URIs of resources that change with it. */
   readonly touches: ((payload: Params) => readonly string[]) | undefined
 }

@@ -8,7 +8,7 @@ import type { EventData } from './entry.ts'
 import type { EventsRuntimeParts } from './runtime.ts'
 
 /** An event as published. */
-interface Emitted {
+interface EmittedEvent {
   readonly id: string
   readonly name: string
   readonly data: EventData
@@ -30,10 +30,10 @@ export class UndoableEvents {
   }
 
   /** Operations committed with an event of a step; they fail if the step was rolled back. */
-  noting(place: string, { id, name, data }: Emitted): readonly Op[] {
+  noting(place: string, { id, name, data }: EmittedEvent): readonly Op[] {
     const { hint: _, ...rest } = data
     const at = `${this.#parts.clock.now().toString(36).padStart(10, '0')}${(this.#count++).toString(36).padStart(8, '0')}${crypto.randomUUID().slice(0, 8)}`
-    const note: Emitted = { id, name, data: { ...rest, undoes: id } }
+    const note: EmittedEvent = { id, name, data: { ...rest, undoes: id } }
     return [check(this.#overKey(place), undefined), put(`${this.#prefix(place)}${at}`, JSON.stringify(note), { ttl: this.#ttl })]
   }
 
@@ -50,12 +50,12 @@ export class UndoableEvents {
   async undo(place: string) {
     const { opened: store, trace } = this.#parts
     await store.commit([put(this.#overKey(place), '', { ttl: this.#ttl })])
-    const found: { readonly note: string; readonly occurrence: Emitted }[] = []
+    const found: { readonly note: string; readonly occurrence: EmittedEvent }[] = []
     for (let after: string | undefined; ; ) {
       const page = await store.scan(this.#prefix(place), after === undefined ? {} : { after })
       // The store contains only what this class has written.
       for (const { key, value } of page) {
-        const emitted = JSON.parse(value) as Emitted
+        const emitted = JSON.parse(value) as EmittedEvent
         found.push({ note: key, occurrence: { ...emitted, id: `${emitted.id}/undone` } })
       }
       after = page.at(-1)?.key

@@ -25,7 +25,7 @@ interface Outcome {
   readonly lost?: number
 }
 
-type Marked = FailedResult & { readonly [wrappedOutput]?: boolean }
+type MarkedFailure = FailedResult & { readonly [wrappedOutput]?: boolean }
 
 /** The outcome of an ended call, as it is stored. */
 export interface RememberedOutcome {
@@ -36,7 +36,7 @@ export interface RememberedOutcome {
 }
 
 /** Converts a result for storage. */
-export function rememberResult(exchange: Exchange, result: Marked, longest: number): RememberedOutcome {
+export function rememberResult(exchange: Exchange, result: MarkedFailure, longest: number): RememberedOutcome {
   try {
     return storedResult(exchange, result, longest)
   } catch {
@@ -46,7 +46,7 @@ export function rememberResult(exchange: Exchange, result: Marked, longest: numb
 }
 
 /** Throws if the result is not JSON. */
-function storedResult(exchange: Exchange, result: Marked, longest: number): RememberedOutcome {
+function storedResult(exchange: Exchange, result: MarkedFailure, longest: number): RememberedOutcome {
   // The problem is stored separately, because its form depends on the client.
   const { [problemExtension]: _, ...meta } = result._meta ?? {}
   const { _meta, ...rest } = result
@@ -82,7 +82,7 @@ export function giveAgain({ port }: IdempotencyParts, exchange: Exchange, key: s
   if (task !== undefined && task !== exchange.peer.revision.id) throw elsewhere(key, task)
   const why = more.problem === undefined ? undefined : fromWire(more.problem)
   const meta = why && port(problemPort).meta(exchange, why)
-  const again: Marked = {
+  const again: MarkedFailure = {
     ...result,
     ...(meta && { _meta: { ...result._meta, ...meta } }),
     ...(why && { [failureProblem]: why }),

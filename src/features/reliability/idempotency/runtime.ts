@@ -36,7 +36,7 @@ const minted = 'same:'
 const defaultTtlSeconds = 86_400
 
 /** A call with its key. */
-interface Keyed {
+interface KeyedCall {
   readonly exchange: Exchange
   readonly next: Next
   readonly owner: string
@@ -78,7 +78,7 @@ export class KeyedCallRunner {
   }
 
   // Claims the key in a loop, because other processes may claim or release it at any time.
-  async #claimed(keyed: Keyed): Promise<unknown> {
+  async #claimed(keyed: KeyedCall): Promise<unknown> {
     const { exchange, owner, wish, place } = keyed
     const { clock, joinMs, journal } = this.#parts
     const { claims, audit } = await journal()
@@ -119,7 +119,7 @@ export class KeyedCallRunner {
   }
 
   /** Executes the call, and stores the outcome before the caller learns it. */
-  async #execute(ticket: Ticket, keyed: Keyed, audit: Audit | undefined): Promise<CallToolResult | undefined> {
+  async #execute(ticket: Ticket, keyed: KeyedCall, audit: Audit | undefined): Promise<CallToolResult | undefined> {
     const { exchange, next, owner, wish } = keyed
     const { askMs, resultLength = standardResult, trace } = this.#parts
     const { id: correlation, target } = ticket.operation
@@ -166,7 +166,7 @@ export class KeyedCallRunner {
     return result
   }
 
-  #linger({ exchange, place }: Keyed): void {
+  #linger({ exchange, place }: KeyedCall): void {
     const work = exchange.get(workAfterAnswer)
     if (work === undefined) return
     const over = Promise.resolve(work)

@@ -167,14 +167,14 @@ type Camel<S> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<C
 // Schemas keep their member names.
 type Opaque = 'input_schema' | 'output_schema' | 'payload_schema'
 /** A type with the names of its members in camel case. */
-type Camelled<T> = T extends readonly (infer Item)[]
-  ? readonly Camelled<Item>[]
+type CamelCased<T> = T extends readonly (infer Item)[]
+  ? readonly CamelCased<Item>[]
   : T extends object
-    ? { readonly [K in keyof T as Camel<K>]: K extends Opaque ? T[K] : Camelled<T[K]> }
+    ? { readonly [K in keyof T as Camel<K>]: K extends Opaque ? T[K] : CamelCased<T[K]> }
     : T
 
 /** Everything known about a server before a call. */
-export interface Manifest extends Camelled<Omit<WireManifest, 'manifest_version'>> {
+export interface Manifest extends CamelCased<Omit<WireManifest, 'manifest_version'>> {
   /** The digest of the document; undefined if the server has no manifest. */
   readonly revision: string | undefined
   /** Built from lists; the server may offer more. */
@@ -191,9 +191,9 @@ export function viewOf(document: WireManifest, revision: string | undefined, par
 
 const opaque: ReadonlySet<string> = new Set<Opaque>(['input_schema', 'output_schema', 'payload_schema'])
 
-function camelled<T>(value: T): Camelled<T> {
-  if (Array.isArray(value)) return value.map(item => camelled<unknown>(item)) as Camelled<T>
-  if (!isRecord(value)) return value as Camelled<T>
+function camelled<T>(value: T): CamelCased<T> {
+  if (Array.isArray(value)) return value.map(item => camelled<unknown>(item)) as CamelCased<T>
+  if (!isRecord(value)) return value as CamelCased<T>
   const members = Object.entries(value).map(([name, member]) => [camel(name), opaque.has(name) ? member : camelled(member)])
   return Object.fromEntries(members)
 }

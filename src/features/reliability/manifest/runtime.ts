@@ -43,7 +43,7 @@ interface DocumentParts {
 }
 
 /** A finished document. */
-type Built = Awaited<ReturnType<typeof built>>
+type BuiltDocument = Awaited<ReturnType<typeof built>>
 
 // Serialised documents, by manifest.
 const texts = new WeakMap<object, string>()
@@ -57,7 +57,7 @@ export class Documents {
   }
 
   /** The manifest for callers that see all tools. */
-  whole(revision: Revision): Promise<Built> {
+  whole(revision: Revision): Promise<BuiltDocument> {
     return this.#stored(revision).coming
   }
 
@@ -110,7 +110,7 @@ export class Documents {
   }
 
   /** The manifest for a caller that sees only these tools. */
-  #only(revision: Revision, tools: readonly Tool[], cache: CacheHint): Promise<Built> {
+  #only(revision: Revision, tools: readonly Tool[], cache: CacheHint): Promise<BuiltDocument> {
     const { catalog } = this.#parts.kit.port(toolsPort)
     const offered = tools.map(tool => ({ ...catalog.get(tool.name), tool }))
     return built(manifestOf(this.#parts, revision, offered), cache)
@@ -124,7 +124,7 @@ export class Documents {
     const key = `manifest ${revision.id} ${kit.port(eventsPort).version()} ${extensionsOf(this.#parts, revision).join()}`
     return current.memo(key, () => {
       const coming = built(manifestOf(this.#parts, revision, current.entries), cache)
-      const stored = { coming, built: undefined as Built | undefined }
+      const stored = { coming, built: undefined as BuiltDocument | undefined }
       coming.then(
         done => {
           stored.built = done
@@ -166,7 +166,7 @@ function countersOf({ clock, port }: ServerKit, exchange: Exchange): NonNullable
 }
 
 /** An offered tool, with facts that its `_meta` does not contain. */
-interface Offered {
+interface OfferedTool {
   readonly tool: Tool
   readonly facts?: { readonly rate?: { readonly perSecond: number } }
 }
@@ -180,7 +180,7 @@ async function built(manifest: WireManifest, cache: CacheHint) {
 }
 
 // Assembles the document; empty sections are left out.
-function manifestOf(parts: DocumentParts, revision: Revision, offered: readonly Offered[]): WireManifest {
+function manifestOf(parts: DocumentParts, revision: Revision, offered: readonly OfferedTool[]): WireManifest {
   const { kit, describe } = parts
   const tools = entriesOf(revision, offered)
   const events = describe(revision)
@@ -199,7 +199,7 @@ function manifestOf(parts: DocumentParts, revision: Revision, offered: readonly 
 }
 
 /** Schemas as this revision lists them, and all facts, even those that older revisions omit from their lists. */
-function entriesOf(revision: Revision, offered: readonly Offered[]): readonly WireManifestTool[] {
+function entriesOf(revision: Revision, offered: readonly OfferedTool[]): readonly WireManifestTool[] {
   const down = stepsDown(listTools.resultDown, revision)
   const canonical: Wire = { tools: offered.map(({ tool }) => tool) }
   const listed = down === undefined ? canonical : down(canonical)

@@ -32,7 +32,7 @@ export interface Permission {
 
 // The result of a negotiation.
 /** The answer to a request for scopes. */
-interface Negotiated {
+interface ScopeAnswer {
   /** The scopes that were granted. */
   readonly granted: readonly string[]
   /** The scopes that were denied. */
@@ -96,7 +96,7 @@ export class Permissions {
   }
 
   /** Requests scopes. Later calls have exactly what was granted; an earlier grant is dropped. */
-  async negotiate(scopes: readonly string[], { justification, ttl }: NegotiateOptions = {}): Promise<Negotiated> {
+  async negotiate(scopes: readonly string[], { justification, ttl }: NegotiateOptions = {}): Promise<ScopeAnswer> {
     const answer = await this.#send(negotiatePermissions, {
       requested_scopes: scopes,
       ...(justification === undefined ? {} : { justification }),

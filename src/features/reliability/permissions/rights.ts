@@ -20,7 +20,7 @@ import type { PermissionAnswer, PermissionsParts, RequiredScopes } from './serve
 import { PermissionSessions, sessionName } from './sessions.ts'
 
 /** Who asks; for compensations also the exchange. */
-type Judged = Asker & Partial<Pick<Exchange, 'get'>>
+type RightsQuestion = Asker & Partial<Pick<Exchange, 'get'>>
 
 // A decision with everything that follows from it.
 interface Judgement {
@@ -100,7 +100,7 @@ export class Rights {
   }
 
   // The decision itself. An error while determining the scopes is a denial.
-  async #judged(exchange: Judged, aim: RequiredScopes, args: Params): Promise<Judgement> {
+  async #judged(exchange: RightsQuestion, aim: RequiredScopes, args: Params): Promise<Judgement> {
     const { caller, meta } = exchange
     const { principal } = caller
     const granting = this.#parts.grant !== undefined

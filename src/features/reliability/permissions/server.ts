@@ -62,7 +62,7 @@ export interface PermissionAnswer {
 }
 
 /** What was refused to whom. */
-interface Refused {
+interface RefusedCall {
   /** The tool that was refused. */
   readonly tool: string
   /** Who called. Undefined for local callers and without a token. */
@@ -79,7 +79,7 @@ export interface PermissionsOptions {
    */
   readonly grant?: (request: PermissionRequest) => Awaitable<PermissionAnswer | readonly string[]>
   /** Returns the https page where a user can grant what is missing. It is offered to clients that support URLs. Default: none. */
-  readonly elevationUrl?: (missing: readonly string[], refused: Refused) => string | undefined
+  readonly elevationUrl?: (missing: readonly string[], refused: RefusedCall) => string | undefined
   /** The longest lifetime of a grant. Default 1 h. */
   readonly ttl?: Duration
   /** The idle timeout of a grant. Default 15 min. */

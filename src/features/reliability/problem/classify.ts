@@ -1,4 +1,5 @@
 /** Classifies failures of calls as problems: by what the server says, else by error code, HTTP status or kind of failure. */
+import { lacksScope } from '../../../core/credentials.ts'
 import { Problem, type ProblemCode, type ProblemMore, problem, problemOf } from '../../../core/problem.ts'
 import { ConnectionError } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -69,8 +70,7 @@ function ofConnection(error: ConnectionError, now: () => number): Problem {
 function ofStatus(status: number, error: McpError | ConnectionError, wait?: number): Problem | undefined {
   const challenge = error instanceof ConnectionError ? error.headers?.['www-authenticate'] : undefined
   // A token with too few scopes can be upgraded; that differs from having no permission.
-  const short = status === 403 && challenge?.includes('insufficient_scope') === true
-  const code = short ? 'SCOPE_INSUFFICIENT' : statusCodes.get(status)
+  const code = lacksScope(status, challenge) ? 'SCOPE_INSUFFICIENT' : statusCodes.get(status)
   const retryAfter = wait ?? (error instanceof McpError ? waitIn(error) : undefined)
   return code === undefined ? undefined : of(code, error, { retryAfter })
 }

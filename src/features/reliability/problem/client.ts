@@ -113,9 +113,9 @@ export class Retries {
     const until = clock.now() + this.#totalMs
     let asked = false
     this.#tokens = Math.min(mostTokens, this.#tokens + tokensPerCall)
-    let before: Failed<T> | undefined
+    let before: FailedAttempt<T> | undefined
     for (let attempt = 1; ; attempt++) {
-      let ended: Failed<T>
+      let ended: FailedAttempt<T>
       try {
         const outcome = await call.attempt()
         if (outcome.problem === undefined) return outcome
@@ -152,14 +152,14 @@ export class Retries {
   }
 
   // Reports the problem to the user, and returns the outcome.
-  #surface<T>(ended: Failed<T>, problem: Problem, { tool }: ToolAttempts<T>): T {
+  #surface<T>(ended: FailedAttempt<T>, problem: Problem, { tool }: ToolAttempts<T>): T {
     if (problem.actor === 'user') this.#options.onProblem?.(problem, { tool })
     return ended.give()
   }
 }
 
 /** An attempt that failed: with an answer that says so, or an error. */
-interface Failed<T> {
+interface FailedAttempt<T> {
   readonly problem: Problem
   /** Returns the answer, or throws the error. */
   give(): T

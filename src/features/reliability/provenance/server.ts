@@ -68,7 +68,7 @@ export const provenanceFeature = defineServerFeature<object>({
 })
 
 /** The sources of a content, for `meta` of a block or reply. */
-interface Cited {
+interface Citation {
   /** The sources in the form of the wire. */
   readonly meta: Readonly<Record<string, unknown>>
 }
@@ -78,7 +78,7 @@ interface Cited {
  * which server made the result. Sources from other servers are passed on unchanged.
  * @example return reply({ content: [text('3.2 M', cite({ source: 'q3.pdf', location: { page: 4 } }))] })
  */
-export function cite(...sources: readonly Provenance[]): Cited {
+export function cite(...sources: readonly Provenance[]): Citation {
   const records = sources.map(source => {
     const record = provenanceToWire(source)
     const fault = faultIn(record)

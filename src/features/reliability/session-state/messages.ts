@@ -88,7 +88,7 @@ export class CallState {
   readonly durable: boolean
   readonly #exchange: Exchange
   readonly #load: () => Promise<CallStateStorage>
-  #opening: Promise<Begun> | undefined = undefined
+  #opening: Promise<OpenCallState> | undefined = undefined
   #last: Promise<unknown> | undefined = undefined
 
   constructor(exchange: Exchange, durable: boolean, load: () => Promise<CallStateStorage>) {
@@ -135,7 +135,7 @@ export class CallState {
     return done
   }
 
-  #begin(): Promise<Begun> {
+  #begin(): Promise<OpenCallState> {
     const exchange = this.#exchange
     const opening = this.#load().then(async runtime => {
       const place = await runtime.open(exchange)
@@ -151,7 +151,7 @@ export class CallState {
   }
 }
 
-interface Begun {
+interface OpenCallState {
   readonly runtime: CallStateStorage
   readonly place: OpenedState
   readonly draft: StateDraft

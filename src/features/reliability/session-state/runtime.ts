@@ -30,15 +30,15 @@ import {
 } from './versions.ts'
 
 /** What a step records about its write. */
-interface Written {
+interface StepWrite {
   readonly session: string
   readonly unit: string
 }
 
 // Reads the record of a step.
-function readWritten(value: unknown): Written | undefined {
+function readWritten(value: unknown): StepWrite | undefined {
   if (!isRecord(value) || typeof value['session'] !== 'string' || typeof value['unit'] !== 'string') return undefined
-  return value as unknown as Written
+  return value as unknown as StepWrite
 }
 
 const builtUpon = {
@@ -49,9 +49,9 @@ const builtUpon = {
 /** The keys of what is kept beside the versions. */
 const keys = {
   /** Marks a transaction's writes as undone. */
-  undone: ({ session, unit }: Written) => `session-state/undone/${session}/${unit}`,
+  undone: ({ session, unit }: StepWrite) => `session-state/undone/${session}/${unit}`,
   /** Marks that others have built on them. */
-  later: ({ session, unit }: Written) => `session-state/later/${session}/${unit}`,
+  later: ({ session, unit }: StepWrite) => `session-state/later/${session}/${unit}`,
   /** What was before, for callers without a token: sorted by depth. */
   before: (session: string, depth: number) => `${keys.allBefore(session)}${String(Math.max(0, depth)).padStart(12, '0')}`,
   allBefore: (session: string) => `session-state/before/${session}/`,
@@ -223,7 +223,7 @@ export class StateRuntime implements CallStateStorage {
     const cuts = depth === 0 ? [] : await this.#cutsOf(session)
     if (isCut(version, cuts) || !(await this.#buildsOn(version, step?.unit)))
       throw invalidState('The state that this call has read has since been rolled back')
-    if (step !== undefined) await step.wrote({ session, unit: step.unit } satisfies Written)
+    if (step !== undefined) await step.wrote({ session, unit: step.unit } satisfies StepWrite)
     const unit = step === undefined ? {} : { unit: step.unit }
     const data = value === undefined ? {} : { data: value }
     return { session, depth: depth + 1, tag: randomName(9), epoch: cuts.length, expires, ...unit, ...data }

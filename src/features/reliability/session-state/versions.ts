@@ -152,7 +152,7 @@ interface Note {
   readonly length: number
 }
 
-interface Noted extends Note {
+interface NoteEntry extends Note {
   readonly entry: Entry
   readonly account: string
 }
@@ -194,8 +194,8 @@ export class LargeStates {
     return [put(place, JSON.stringify(note), { ttl })]
   }
 
-  async #all(): Promise<readonly Noted[]> {
-    const found: Noted[] = []
+  async #all(): Promise<readonly NoteEntry[]> {
+    const found: NoteEntry[] = []
     for (let after: string | undefined; ; ) {
       const page = await this.#store.scan(prefix, after === undefined ? {} : { after })
       for (const entry of page) {

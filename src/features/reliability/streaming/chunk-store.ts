@@ -191,10 +191,10 @@ export interface EndedOperation {
   readonly failure?: { readonly kind: string; readonly message: string; readonly code?: number }
 }
 
-type Marked = CallToolResult & { readonly [wrappedOutput]?: boolean }
+type MarkedResult = CallToolResult & { readonly [wrappedOutput]?: boolean }
 
 /** The outcome of a result, or of an error. */
-export function endedWith(result: Marked | undefined, error: unknown): EndedOperation {
+export function endedWith(result: MarkedResult | undefined, error: unknown): EndedOperation {
   if (result === undefined) {
     const { kind, message, code } = error instanceof McpError ? error : new McpError('internal', 'The operation failed')
     return { status: 'failed', failure: { kind, message, ...given({ code }) } }

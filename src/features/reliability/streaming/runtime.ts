@@ -66,7 +66,7 @@ export class StreamingRuntime {
 
   /** Runs a generator to its end: each yield is a chunk; gives what the result is made of. */
   async stream(exchange: Exchange, generator: AsyncGenerator): Promise<unknown> {
-    const gathered = new Gathered()
+    const gathered = new ChunkCollector()
     let sink: Sink | undefined
     try {
       for (;;) {
@@ -271,7 +271,7 @@ const longest = 4 * 1024 * 1024
 
 const blockTypes: ReadonlySet<unknown> = new Set(['text', 'image', 'audio', 'resource', 'resource_link'])
 
-class Gathered {
+class ChunkCollector {
   #chunks: unknown[] = []
   #length = 0
 

@@ -22,6 +22,7 @@ import {
   unitStep,
   type WireRolledBack,
 } from './messages.ts'
+import { UndoTools } from './undo-tools.ts'
 
 /** A transaction that is being rolled back, or could not be completely. */
 export interface StuckTransaction extends WireRolledBack {
@@ -92,6 +93,7 @@ export const transactionsFeature = defineServerFeature<TransactionsServerOptions
       const [{ TransactionMethods }, journal] = await Promise.all([import('./methods.ts'), kit.journal()])
       return new TransactionMethods(parts, journal)
     })
+    const undoers = new UndoTools(kit)
     let used = false
     let start: (() => void) | undefined
     // Starts the sweep; retries while the store is unavailable.
@@ -109,6 +111,7 @@ export const transactionsFeature = defineServerFeature<TransactionsServerOptions
       // The first tool with an undo enables transactions.
       meta: (name, { undo }: { readonly undo?: unknown }) => {
         const meta = undoMeta(name, undo)
+        if (meta !== undefined) undoers.named(name, (undo as UndoFacts).tool)
         if (meta !== undefined && !used) {
           used = true
           // Other processes may have left transactions in a shared store.
@@ -166,6 +169,7 @@ export const transactionsFeature = defineServerFeature<TransactionsServerOptions
       installed: () => {
         if (transactions.events === true) kit.port(eventsPort).add(rolledBackEvent, rolledBackFacts)
       },
+      serves: () => undoers.check(),
       close: async () => {
         start?.()
         ;(await methods.opened())?.runtime.close()

@@ -48,7 +48,7 @@ async function checkOpen({ units }: TransactionsRuntime, owner: string, { transa
 }
 
 /** A recorded step. */
-interface Enrolled {
+interface EnrolledStep {
   readonly runtime: TransactionsRuntime
   readonly owner: string
   readonly transaction: string
@@ -59,7 +59,7 @@ interface Enrolled {
 }
 
 /** Steps whose handler has not ended. */
-const entered = new WeakMap<Exchange, Enrolled>()
+const entered = new WeakMap<Exchange, EnrolledStep>()
 
 // Keeps this process marked as alive while the step runs.
 async function enrolled(
@@ -82,7 +82,7 @@ async function enrolled(
     const unit = `${owner}/${transaction}/${enrolment.begunAt}`
     exchange.set(unitStep, { unit, place: `${unit}/${order}`, wrote: what => enrolment.wrote(what) })
     const ended = runtime.begun(owner, transaction, order, exchange)
-    const run: Enrolled = { runtime, owner, transaction, enrolment, exchange, ended }
+    const run: EnrolledStep = { runtime, owner, transaction, enrolment, exchange, ended }
     entered.set(exchange, run)
     try {
       return await settled(run, next)
@@ -133,7 +133,7 @@ export function grantOf(exchange: Exchange): UnitGrant | undefined {
 }
 
 // Settles the step, unless it continues later.
-async function settled(run: Enrolled, next: Next): Promise<unknown> {
+async function settled(run: EnrolledStep, next: Next): Promise<unknown> {
   const { exchange, transaction, enrolment } = run
   let result: FailedResult
   try {
@@ -174,7 +174,7 @@ export async function finishStep(exchange: Exchange, next: Next): Promise<unknow
 }
 
 /** The step became a task; recorded, so that others do not compensate it before its end. */
-async function detached(run: Enrolled): Promise<void> {
+async function detached(run: EnrolledStep): Promise<void> {
   const { exchange, enrolment, runtime } = run
   await enrolment.wrote({ task: true }).catch(error => runtime.trace('step-failed', { step: enrolment.step.id, error }))
   // If it was stopped before the handler started, nothing was done.
@@ -188,7 +188,7 @@ async function detached(run: Enrolled): Promise<void> {
 }
 
 /** It failed, either before its handler did anything or after it had finished. */
-async function broken(run: Enrolled, error: unknown): Promise<void> {
+async function broken(run: EnrolledStep, error: unknown): Promise<void> {
   const { exchange, enrolment } = run
   // The handler has finished; only what it wrote beside its effect is missing.
   if (exchange.given !== undefined) await done(run, exchange.given as CallToolResult)
@@ -196,7 +196,7 @@ async function broken(run: Enrolled, error: unknown): Promise<void> {
 }
 
 // Decides the step's status by its result.
-async function concluded(run: Enrolled, result: FailedResult): Promise<unknown> {
+async function concluded(run: EnrolledStep, result: FailedResult): Promise<unknown> {
   const { exchange, transaction, enrolment } = run
   const status = endOf(exchange, result)
   if (status === 'ok') return stamped(exchange, transaction, await done(run, result), result, status)
@@ -206,7 +206,7 @@ async function concluded(run: Enrolled, result: FailedResult): Promise<unknown> 
 }
 
 /** Records success; returns the step with its final compensation. */
-async function done(run: Enrolled, result: CallToolResult): Promise<Step> {
+async function done(run: EnrolledStep, result: CallToolResult): Promise<Step> {
   const { runtime, owner, transaction, enrolment, exchange } = run
   const parameters = inverseParameters(runtime, exchange, result)
   const { inverse } = enrolment.step
