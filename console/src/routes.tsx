@@ -2,6 +2,7 @@
 import { type AnyRouter, createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router'
 import type { Self } from '#contract'
 import { Shell } from './frame/shell.tsx'
+import { hostRoutes } from './host-routes.tsx'
 import { ProblemCard } from './parts/problem.tsx'
 import { Approvals } from './screens/approvals/approvals.tsx'
 import { Audit } from './screens/audit/audit.tsx'
@@ -11,16 +12,7 @@ import { Logs } from './screens/logs/logs.tsx'
 import { Overview } from './screens/overview/overview.tsx'
 import { Playground } from './screens/playground/playground.tsx'
 import { Traffic } from './screens/traffic/traffic.tsx'
-
-/** Texts of the query that a screen reads; anything else is left out. */
-function texts<Name extends string>(...names: readonly Name[]) {
-  return (search: Record<string, unknown>): { readonly [K in Name]?: string } =>
-    Object.fromEntries(
-      names.filter(name => search[name] !== undefined && search[name] !== '').map(name => [name, String(search[name])]),
-    ) as {
-      readonly [K in Name]?: string
-    }
-}
+import { texts } from './search-texts.ts'
 
 const root = createRootRoute({
   component: Shell,
@@ -131,6 +123,7 @@ export function createPageRouter(self: Self): AnyRouter {
       throw redirect({ to: `/${self.screens[0] ?? 'overview'}` })
     },
   })
+  const operator = [overview, approvals, approval, audit, clients, logs]
   return createRouter({
     // Texts as they are: the router would write the text 1 as "1", and read the text true as something else.
     parseSearch: text => Object.fromEntries(new URLSearchParams(text)),
@@ -138,6 +131,6 @@ export function createPageRouter(self: Self): AnyRouter {
       const given = Object.entries(search).filter(([, value]) => value !== undefined && value !== '')
       return given.length === 0 ? '' : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()}`
     },
-    routeTree: root.addChildren([start, overview, playground, traffic, conformance, approvals, approval, audit, clients, logs]),
+    routeTree: root.addChildren([start, ...operator, playground, traffic, conformance, ...hostRoutes(root)]),
   })
 }

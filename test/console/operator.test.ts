@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type RunningBrowser, startBrowser } from '../../scripts/browser/devtools.ts'
 import { findBrowser } from '../../scripts/browser/find.ts'
 import { expectLog } from '../log-lines/lines.ts'
-import { expectQuiet } from './page.ts'
+import { expectAccessible, expectQuiet } from './page.ts'
 import { openWorld, pastTheInertMoment, type World } from './world.ts'
 
 const found = findBrowser()
@@ -156,18 +156,7 @@ describe.skipIf(found === undefined)(`the console of a gateway in a browser${not
     const call = world.mcp.callTool('order', { item: 'bread' }).catch(() => {})
     await world.mcp.callTool('price', { item: 'bread' })
     await world.sees('approval is requested')
-    for (const view of [{ width: 1280, height: 900 } as const, { width: 390, height: 844 } as const]) {
-      for (const scheme of ['light', 'dark'] as const) {
-        await world.tab.show({ ...view, scheme })
-        for (const [path, shown] of screens) {
-          await world.go(path)
-          await world.sees(shown)
-          expect(await world.violations(), `${path} ${scheme} ${view.width}`).toEqual([])
-          expect(await world.tab.evaluate('document.documentElement.scrollWidth'), path).toBeLessThanOrEqual(view.width)
-        }
-      }
-    }
-    expectQuiet(world)
+    await expectAccessible(world, screens)
     const [waiting] = await world.gateway.approvals()
     await world.gateway.refuse(String(waiting?.id))
     await call

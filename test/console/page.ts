@@ -43,3 +43,19 @@ export function expectQuiet({ tab, console: { url } }: Page): void {
   expect(tab.errors).toEqual([])
   expect(tab.requests.filter(address => !address.startsWith(url) && !/^(about|blob):/.test(address))).toEqual([])
 }
+
+/** Looks at screens, each by an address and a text that it shows, in light and dark, wide and narrow. */
+export async function expectAccessible(page: Page, screens: readonly (readonly [path: string, shown: string])[]): Promise<void> {
+  for (const view of [{ width: 1280, height: 900 } as const, { width: 390, height: 844 } as const]) {
+    for (const scheme of ['light', 'dark'] as const) {
+      await page.tab.show({ ...view, scheme })
+      for (const [path, shown] of screens) {
+        await page.go(path)
+        await page.sees(shown)
+        expect(await page.violations(), `${path} ${scheme} ${view.width}`).toEqual([])
+        expect(await page.tab.evaluate('document.documentElement.scrollWidth'), path).toBeLessThanOrEqual(view.width)
+      }
+    }
+  }
+  expectQuiet(page)
+}

@@ -6,7 +6,9 @@ import type { QueryClient } from '@tanstack/react-query'
 import type { Approval, ApprovalDetail, Budget, Call, ConformanceResult, ConsoleEvent, ServerRow, TapeRow } from '#contract'
 import { conformanceKey, resultsKey } from '../api/author.ts'
 import { approvalList, budgetList, lastProof, serverList, tapeList } from '../api/lists.ts'
+import { applyHostEvent } from './apply-host.ts'
 import { forgetFrames, readFrames, takeFrames } from './frames.ts'
+import { forgetLiveTurns } from './live-turns.ts'
 
 const staleMs = 1000
 
@@ -33,6 +35,7 @@ export function applyTo(client: QueryClient): (events: readonly ConsoleEvent[]) 
         if (start !== event.data.self.start) {
           void client.invalidateQueries()
           if (start !== undefined) forgetFrames()
+          forgetLiveTurns()
         }
         start = event.data.self.start
         client.setQueryData(['self'], event.data.self)
@@ -40,6 +43,7 @@ export function applyTo(client: QueryClient): (events: readonly ConsoleEvent[]) 
       case 'lost':
         void client.invalidateQueries()
         void readFrames()
+        forgetLiveTurns()
         return
       case 'server': {
         const row = event.data
@@ -62,6 +66,7 @@ export function applyTo(client: QueryClient): (events: readonly ConsoleEvent[]) 
       case 'answered':
         change<Approval>(approvalList.queryKey, all => all.filter(({ id }) => id !== event.data.id))
         client.setQueryData<ApprovalDetail>(['approvals', event.data.id], shown => shown && { ...shown, answered: event.data })
+        mark('grants')
         return
       case 'spent':
         change<Budget>(budgetList.queryKey, all => all.map(each => (each.name === event.data.name ? event.data : each)))
@@ -106,6 +111,14 @@ export function applyTo(client: QueryClient): (events: readonly ConsoleEvent[]) 
         )
         return
       }
+      case 'turn':
+      case 'part':
+      case 'span':
+      case 'inbox':
+      case 'checkpoint':
+      case 'head':
+        applyHostEvent(client, event, mark)
+        return
     }
   }
   return events => {

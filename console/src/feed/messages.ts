@@ -27,4 +27,5 @@ export const eventNames = [
   'tape',
   'conformance',
   'result',
+  ...(['turn', 'part', 'span', 'inbox', 'checkpoint', 'head'] as const),
 ] as const satisfies readonly ConsoleEvent['event'][]

@@ -15,10 +15,14 @@ const common: readonly (readonly [keys: string, does: string])[] = [
   ['Space', 'hold a list that grows'],
   ['y o n', 'approvals: yes for longer, yes once, no'],
   ['p', 'audit: prove the chain'],
+  ['p', 'inbox: try a dead event again'],
   ['r e v', 'playground: run, form or JSON, revisions'],
   ['t', 'traffic: the time axis'],
   ['.', 'traffic: edit the frame and send it again'],
   ['f', 'conformance: the next failure'],
+  ['w u h', 'chat: steps of the turn, undo it, why'],
+  ['d', 'state: difference to the parent'],
+  ['← →', 'explain: along the causes'],
   ['?', 'these keys'],
 ]
 

@@ -6,14 +6,9 @@ import { approvalList, serverList } from '../api/lists.ts'
 import { Text } from '../parts/text.tsx'
 import { useConsole, useResource } from './context.ts'
 import { Dialog } from './dialog.tsx'
+import { type Choice, useHostChoices } from './host-choices.ts'
 import { setPreferences } from './preferences.ts'
 import { screenEntries } from './screens.ts'
-
-interface Choice {
-  readonly kind: string
-  readonly title: string
-  run(): void
-}
 
 /** More would not be read. */
 const most = 50
@@ -23,7 +18,8 @@ export function Palette({ close }: { readonly close: () => void }): ReactNode {
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
   const choices = useChoices()
-  const found = useMemo(() => find(choices, text).slice(0, most), [choices, text])
+  const ofHost = useHostChoices(text)
+  const found = useMemo(() => find([...choices, ...ofHost], text).slice(0, most), [choices, ofHost, text])
   const index = Math.min(at, found.length - 1)
   const choose = (choice: Choice | undefined) => {
     if (choice === undefined) return
@@ -45,7 +41,7 @@ export function Palette({ close }: { readonly close: () => void }): ReactNode {
         aria-expanded="true"
         aria-controls={list}
         aria-activedescendant={found.length > 0 ? `${list}-${index}` : undefined}
-        placeholder="Screen, server, tool or approval"
+        placeholder="Screen, server, approval, conversation or id"
         autoComplete="off"
         className="min-h-12 w-full rounded-b-none border-0 border-b border-line px-4 text-[1.07rem]"
         value={text}

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import { inboxCounts } from '../api/host-lists.ts'
 import { approvalList, faultList } from '../api/lists.ts'
 import { useFeed } from '../feed/feed.ts'
 import { useConsole, useResource } from './context.ts'
@@ -15,7 +16,9 @@ export function Rail(): ReactNode {
   const { status } = useFeed(feed)
   const approvals = useQuery({ ...approvalList, enabled: useResource('/approvals') }).data?.length ?? 0
   const faults = useQuery({ ...faultList, enabled: useResource('/faults') }).data?.length ?? 0
-  const counts: Readonly<Record<string, number>> = { approvals, logs: faults }
+  const inbox = useQuery({ ...inboxCounts, enabled: self.screens.includes('inbox') }).data?.dead ?? 0
+  const counts: Readonly<Record<string, number>> = { approvals, inbox, logs: faults }
+  const entries = self.screens.flatMap(screen => screenEntries.filter(entry => entry.screen === screen))
   return (
     <nav
       aria-label="Screens"
@@ -39,28 +42,26 @@ export function Rail(): ReactNode {
           <div className="text-muted">{self.kind}</div>
         </div>
       </div>
-      <ul className="flex flex-1 md:flex-col md:gap-0.5 md:px-2">
-        {screenEntries
-          .filter(({ screen }) => self.screens.includes(screen))
-          .map(({ screen, title, path, letter, icon }) => (
-            <li key={screen} className="flex-1 md:flex-none">
-              <Link
-                to={path}
-                title={`${title} (g ${letter})`}
-                className="relative flex flex-col items-center gap-0.5 px-1 py-2 text-muted hover:bg-hover hover:text-ink md:flex-row md:gap-2.5 md:rounded-md md:px-2.5 md:py-1.5"
-                activeProps={{ className: '!text-accent-strong font-semibold md:bg-accent-soft', 'aria-current': 'page' }}
-              >
-                <Icon path={icon} />
-                <span className="text-[0.79rem] md:text-base">{title}</span>
-                {(counts[screen] ?? 0) > 0 && (
-                  <span className="rounded-full bg-accent px-1.5 text-[0.79rem] font-semibold text-on-accent max-md:absolute max-md:top-0.5 max-md:left-1/2 max-md:ml-2 md:ml-auto">
-                    {counts[screen]}
-                    <span className="sr-only"> waiting</span>
-                  </span>
-                )}
-              </Link>
-            </li>
-          ))}
+      <ul className="flex flex-1 overflow-x-auto md:flex-col md:gap-0.5 md:overflow-visible md:px-2">
+        {entries.map(({ screen, title, path, letter, icon }) => (
+          <li key={screen} className="min-w-[4.6rem] flex-1 md:flex-none">
+            <Link
+              to={path}
+              title={`${title} (g ${letter})`}
+              className="relative flex flex-col items-center gap-0.5 px-1 py-2 text-muted hover:bg-hover hover:text-ink md:flex-row md:gap-2.5 md:rounded-md md:px-2.5 md:py-1.5"
+              activeProps={{ className: '!text-accent-strong font-semibold md:bg-accent-soft', 'aria-current': 'page' }}
+            >
+              <Icon path={icon} />
+              <span className="text-[0.79rem] md:text-base">{title}</span>
+              {(counts[screen] ?? 0) > 0 && (
+                <span className="rounded-full bg-accent px-1.5 text-[0.79rem] font-semibold text-on-accent max-md:absolute max-md:top-0.5 max-md:left-1/2 max-md:ml-2 md:ml-auto">
+                  {counts[screen]}
+                  <span className="sr-only"> need a person</span>
+                </span>
+              )}
+            </Link>
+          </li>
+        ))}
       </ul>
       <dl className="hidden gap-x-2 border-t border-line px-4 py-3 text-[0.86rem] text-muted md:block">
         <dt className="sr-only">Connection</dt>

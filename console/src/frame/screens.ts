@@ -13,6 +13,28 @@ export interface ScreenEntry {
 
 export const screenEntries: readonly ScreenEntry[] = [
   {
+    screen: 'chat',
+    title: 'Chat',
+    path: '/chat',
+    letter: 'h',
+    icon: 'M2 3h12v8H7l-3.5 3v-3H2zM5 6h6M5 8.5h4',
+  },
+  { screen: 'inbox', title: 'Inbox', path: '/inbox', letter: 'i', icon: 'M2 9l2-6h8l2 6v4H2zM2 9h3.5l1 2h3l1-2H14' },
+  {
+    screen: 'state',
+    title: 'State',
+    path: '/state',
+    letter: 's',
+    icon: 'M4.5 4.5v7M4.5 4.5a1.5 1.5 0 100-3 1.5 1.5 0 000 3zM4.5 14.5a1.5 1.5 0 100-3 1.5 1.5 0 000 3zM11.5 6.5a1.5 1.5 0 100-3 1.5 1.5 0 000 3zM11.5 6.5c0 2.5-7 2-7 5',
+  },
+  {
+    screen: 'explain',
+    title: 'Explain',
+    path: '/explain',
+    letter: 'e',
+    icon: 'M1.5 6h4v4h-4zM10.5 1.5h4v4h-4zM10.5 10.5h4v4h-4zM5.5 8l5-4.5M5.5 8l5 4.5',
+  },
+  {
     screen: 'overview',
     title: 'Overview',
     path: '/overview',

@@ -11,10 +11,12 @@ export function SignIn({ error }: { readonly error: unknown }): ReactNode {
       <p className="mt-3">
         {refused ? fix : 'The process prints a link when it starts. It works once, for ten minutes, and signs this browser in.'}
       </p>
-      <p className="mt-3">To get a new link, run this command on the machine of the process:</p>
+      <p className="mt-3">To get a new link of a gateway, run this command on its machine; FILE is its configuration:</p>
       <pre className="code mt-2">vivarium gateway console FILE</pre>
+      <p className="mt-3">To get a new link of a host, write this in its terminal:</p>
+      <pre className="code mt-2">/console</pre>
       <p className="mt-3 text-muted">
-        FILE is the configuration with which the gateway was started. <code>{code}</code>
+        <code>{code}</code>
       </p>
     </main>
   )

@@ -10,6 +10,7 @@ import { useDisconnected } from '../../frame/connection-banner.tsx'
 import { type KeyMap, useKeys } from '../../frame/keys.ts'
 import { Button } from '../../parts/button.tsx'
 import { ProblemCard } from '../../parts/problem.tsx'
+import { Text } from '../../parts/text.tsx'
 import { timeText } from '../../parts/time.tsx'
 import { asksForContent, ContentForm, contentOf, firstContent } from './content-form.tsx'
 
@@ -17,8 +18,10 @@ const inertMs = 700
 
 type Choice = 'no' | 'once' | 'longer'
 
+type Reach = NonNullable<Approval['wider']>[number]['covers'] | 'shown'
+
 export function AnswerForm({ approval }: { readonly approval: Approval }): ReactNode {
-  const { id, digest, refuseOnly, lasts } = approval
+  const { id, digest, refuseOnly, lasts, untilChanged, wider = [] } = approval
   const group = useId()
   const client = useQueryClient()
   const disconnected = useDisconnected()
@@ -27,15 +30,17 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
   const [choice, setChoice] = useState<Choice>('no')
   const [time, setTime] = useState(longer[0] ?? 'once')
   const [reason, setReason] = useState('')
+  const [reach, setReach] = useState<Reach>('shown')
   const filled = asksForContent(approval)
   const [draft, setDraft] = useState(() => firstContent(approval))
-  const content = contentOf(draft)
+  const content = contentOf(approval, draft)
   const send = useMutation({
     mutationFn: () => {
       const yes = choice !== 'no'
       const body = {
         ...{ yes, digest, ...(reason !== '' && { reason }) },
         ...(yes && { for: choice === 'once' ? 'once' : time }),
+        ...(yes && reach !== 'shown' && { covers: reach }),
         ...(yes && filled && content !== undefined && { content }),
       }
       return request('POST /approvals/:id', { path: { id }, body })
@@ -67,7 +72,7 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
         {refuseOnly === undefined && (
           <Radio
             name={group}
-            label={filled ? 'Send this' : 'Only this once'}
+            label={untilChanged ? 'Yes, until it changes' : filled ? 'Send this' : 'Only this once'}
             keyName="o"
             checked={choice === 'once'}
             choose={() => setChoice('once')}
@@ -84,6 +89,24 @@ export function AnswerForm({ approval }: { readonly approval: Approval }): React
           </span>
         )}
       </fieldset>
+      {choice !== 'no' && wider.length > 0 && (
+        <label className="mt-3 block">
+          <span className="label mb-1 block">What the yes covers</span>
+          <select className="max-w-full" value={reach} onChange={event => setReach(event.target.value as Reach)}>
+            <option value="shown">exactly what is shown</option>
+            {wider.map(({ covers }) => (
+              <option key={covers} value={covers}>
+                {covers === 'tool' ? 'every call of the tool' : 'everything in the scope'}
+              </option>
+            ))}
+          </select>
+          {reach !== 'shown' && (
+            <span className="mt-1 block text-warn">
+              <Text most={1000}>{wider.find(({ covers }) => covers === reach)?.text ?? ''}</Text>
+            </span>
+          )}
+        </label>
+      )}
       <div className="mt-3 flex flex-wrap items-end gap-3">
         <label className="min-w-48 flex-1">
           <span className="label mb-1 block">Reason, for the audit log</span>

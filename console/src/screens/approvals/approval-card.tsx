@@ -6,13 +6,11 @@ import { useApproval } from '../../api/lists.ts'
 import { useRole } from '../../frame/context.ts'
 import { Button } from '../../parts/button.tsx'
 import { Waiting } from '../../parts/card.tsx'
-import { DiffView } from '../../parts/diff-view.tsx'
-import { Json } from '../../parts/json.tsx'
 import { ProblemCard } from '../../parts/problem.tsx'
-import { isObject } from '../../parts/schema/typed.ts'
 import { Text } from '../../parts/text.tsx'
 import { timeText } from '../../parts/time.tsx'
 import { AnswerForm } from './answer-form.tsx'
+import { QuestionPayload } from './question-payload.tsx'
 import { RiskBadge } from './risk-badge.tsx'
 
 export function ApprovalCard({ id, close }: { readonly id: string; readonly close: () => void }): ReactNode {
@@ -86,48 +84,8 @@ function Question({ approval, like }: { readonly approval: Approval; readonly li
           ))}
         </ul>
       )}
-      <Exactly approval={approval} />
-      {kind === 'page' && <PageLink payload={approval.payload} />}
+      <QuestionPayload approval={approval} />
     </>
-  )
-}
-
-/** The page that a server wants its user to see. It is opened by the person who looks at the address, never by itself. */
-function PageLink({ payload }: { readonly payload: unknown }): ReactNode {
-  const url = isObject(payload) && typeof payload['url'] === 'string' ? payload['url'] : ''
-  if (!/^https?:\/\//i.test(url)) return null
-  return (
-    <p className="mt-3 break-all">
-      <a href={url} target="_blank" rel="noreferrer noopener" className="underline">
-        Open <Text>{url}</Text>
-      </a>
-    </p>
-  )
-}
-
-function Exactly({ approval: { kind, before, after, payload, length } }: { readonly approval: Approval }): ReactNode {
-  if (before !== undefined && after !== undefined) {
-    return (
-      <section className="mt-3">
-        <h3 className="label mb-1">Definition: before and now</h3>
-        <DiffView before={before} after={after} label="Definition, before and now" />
-      </section>
-    )
-  }
-  const shown = after ?? payload
-  if (shown === undefined) {
-    return (
-      <p className="mt-3 text-muted">{`What it acts on (${length.toLocaleString('en')} characters) is not shown to your role.`}</p>
-    )
-  }
-  const title = kind === 'call' ? 'Arguments' : kind === 'tool' ? 'Definition' : 'Exactly'
-  return (
-    <section className="mt-3">
-      <h3 className="label mb-1">
-        {title} <span className="font-normal">({length.toLocaleString('en')} characters)</span>
-      </h3>
-      <Json value={shown} label={title} />
-    </section>
   )
 }
 

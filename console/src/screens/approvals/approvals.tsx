@@ -11,6 +11,7 @@ import { ProblemCard } from '../../parts/problem.tsx'
 import { Text } from '../../parts/text.tsx'
 import { durationText, useNow } from '../../parts/time.tsx'
 import { ApprovalCard } from './approval-card.tsx'
+import { Grants } from './grants.tsx'
 import { RiskBadge } from './risk-badge.tsx'
 
 export function Approvals({ id }: { readonly id?: string }): ReactNode {
@@ -64,6 +65,7 @@ export function Approvals({ id }: { readonly id?: string }): ReactNode {
             </li>
           ))}
         </ul>
+        <Grants />
       </section>
       <section aria-label="Approval" className="min-h-0 min-w-0 flex-1 overflow-auto">
         {id !== undefined && <ApprovalCard key={id} id={id} close={() => void navigate({ to: '/approvals' })} />}

@@ -3,13 +3,16 @@ import type { ReactNode } from 'react'
 import type { Approval } from '#contract'
 import { ArgumentsEditor } from '../../parts/schema/arguments-editor.tsx'
 import { type Draft, draftOf, turned } from '../../parts/schema/draft.ts'
+import { faultsOf } from '../../parts/schema/fit.ts'
 import { startOf } from '../../parts/schema/start.ts'
 import { isObject, isUnfinished } from '../../parts/schema/typed.ts'
 import { Tabs } from '../../parts/tabs.tsx'
 
 /** Whether a yes to it carries something. */
-export function asksForContent({ kind, refuseOnly }: Approval): boolean {
-  return refuseOnly === undefined && (kind === 'form' || kind === 'sampling')
+export function asksForContent({ kind, payload, refuseOnly }: Approval): boolean {
+  return (
+    refuseOnly === undefined && (kind === 'form' || (kind === 'sampling' && isObject(payload) && payload['stage'] === 'write'))
+  )
 }
 
 function schemaOf({ payload }: Approval): unknown {
@@ -23,10 +26,10 @@ export function firstContent(approval: Approval): Draft {
   return draftOf(startOf(schema, schema) ?? {})
 }
 
-/** The content of the answer; undefined while something of it is no value. */
-export function contentOf({ value }: Draft): Readonly<Record<string, unknown>> | undefined {
-  if (isUnfinished(value)) return undefined
-  return isObject(value) ? value : value === undefined ? {} : undefined
+/** The content of the answer; undefined while something of it is no value, or a form does not take it. */
+export function contentOf(approval: Approval, { value = {} }: Draft): Readonly<Record<string, unknown>> | undefined {
+  if (isUnfinished(value) || !isObject(value)) return undefined
+  return approval.kind === 'form' && faultsOf(value, schemaOf(approval)).size > 0 ? undefined : value
 }
 
 export interface ContentFormProps {
@@ -38,7 +41,7 @@ export interface ContentFormProps {
 }
 
 export function ContentForm({ approval, draft, change, strict }: ContentFormProps): ReactNode {
-  const { kind, payload } = approval
+  const { kind } = approval
   if (kind === 'sampling') {
     const { text } = isObject(draft.value) ? draft.value : { text: '' }
     return (
@@ -53,8 +56,6 @@ export function ContentForm({ approval, draft, change, strict }: ContentFormProp
       </label>
     )
   }
-  const secrets =
-    isObject(payload) && Array.isArray(payload['secrets']) ? payload['secrets'].filter(each => typeof each === 'string') : []
   return (
     <section aria-label="Form" className="mb-4 max-w-2xl">
       <div className="mb-2 flex items-center gap-3">
@@ -66,11 +67,6 @@ export function ContentForm({ approval, draft, change, strict }: ContentFormProp
           choose={mode => mode !== draft.mode && change(turned(draft))}
         />
       </div>
-      {secrets.length > 0 && (
-        <p className="mb-2 rounded-lg border border-warn-line bg-warn-soft p-3 text-warn">
-          {`It seems to ask for something secret (${secrets.slice(0, 5).join(', ').slice(0, 200)}). Servers shall not do that by a form.`}
-        </p>
-      )}
       <ArgumentsEditor label="Answer" schema={schemaOf(approval)} draft={draft} change={change} strict={strict} />
     </section>
   )

@@ -10,7 +10,7 @@ import { FilterLine } from '../../parts/filter-line.tsx'
 import { ProblemCard } from '../../parts/problem.tsx'
 import { Rows } from '../../parts/rows.tsx'
 import { Text } from '../../parts/text.tsx'
-import { timeText } from '../../parts/time.tsx'
+import { durationText, timeText } from '../../parts/time.tsx'
 import { EntryDetails } from './entry-details.tsx'
 import { Proof } from './proof.tsx'
 
@@ -111,15 +111,16 @@ function Row({ entry: { at, event, target, outcome, more = {} } }: { readonly en
         <Text most={80}>{who}</Text>
       </span>
       <span>{outcome && <Badge tone={outcomes[outcome] ?? 'plain'}>{outcome}</Badge>}</span>
-      <span className="hidden text-right text-muted tabular-nums md:block">{more['ms'] !== undefined && `${more['ms']} ms`}</span>
+      <span className="hidden text-right text-muted tabular-nums md:block">
+        {more['ms'] !== undefined && durationText(Number(more['ms']))}
+      </span>
     </div>
   )
 }
 
 /** Nothing fits: the nearest wider filter is one press away. */
 function Nothing({ filter, change }: { readonly filter: string; readonly change: (value: string) => void }): ReactNode {
-  if (filter === '')
-    return <p className="p-6 text-center text-muted">The audit log is empty. Each call that passes the gateway is an entry.</p>
+  if (filter === '') return <p className="p-6 text-center text-muted">The audit log is empty. Each call is an entry.</p>
   const wider = filter.trim().split(/\s+/).slice(0, -1).join(' ')
   return (
     <div className="p-6 text-center text-muted">

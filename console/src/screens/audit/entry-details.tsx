@@ -1,6 +1,8 @@
 /** All facts of an audit entry. A press on a fact filters by it. */
+import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { AuditEntry } from '#contract'
+import { useConsole } from '../../frame/context.ts'
 import { Button } from '../../parts/button.tsx'
 import { Json } from '../../parts/json.tsx'
 import { Text } from '../../parts/text.tsx'
@@ -17,6 +19,7 @@ const searchable = new Set(['server', 'tool', 'client', 'subject', 'rule', 'code
 export function EntryDetails({ entry, narrow, close }: EntryDetailsProps): ReactNode {
   const { position, at, event, correlation, owner, target, outcome, more = {} } = entry
   const { arguments: given, ...rest } = more
+  const explained = useConsole().self.screens.includes('explain') ? (correlation ?? rest['eventId']) : undefined
   const facts = Object.entries({ event, target, outcome, correlation, owner, ...rest }).filter(([, value]) => value !== undefined)
   return (
     <aside aria-label="Audit entry" className="min-h-0 overflow-auto border-line bg-raised p-4 lg:w-96 lg:border-l">
@@ -52,6 +55,13 @@ export function EntryDetails({ entry, narrow, close }: EntryDetailsProps): React
           </div>
         ))}
       </dl>
+      {explained !== undefined && (
+        <p className="mt-3">
+          <Link to="/explain/$id" params={{ id: String(explained) }} className="text-accent-strong underline">
+            Why
+          </Link>
+        </p>
+      )}
       {given !== undefined && (
         <section className="mt-3">
           <h3 className="label mb-1">arguments</h3>

@@ -4,7 +4,7 @@ import type { Budget } from '#contract'
 import { durationText, timeText } from '../../parts/time.tsx'
 
 export function Budgets({ budgets }: { readonly budgets: readonly Budget[] }): ReactNode {
-  if (budgets.length === 0) return <p className="text-muted">No client has a budget.</p>
+  if (budgets.length === 0) return <p className="text-muted">No budget is set.</p>
   return (
     <ul className="space-y-2.5">
       {budgets.map(({ name, who, unit, used, most, per, resets }) => {
