@@ -49,6 +49,14 @@ describe('a path at which no file can be', () => {
   })
 })
 
+it('a mistake in the option is logged without a stack, and not at all where listen rejects with it', async () => {
+  const path = `sqlite:${join(folder, 'file', 'x.db')}`
+  expect(await serving(path).said).toMatch(/^store-unavailable \{"error":"[^"]+"\}$/)
+  const { server, errors } = serving(path)
+  await expect(server.listen()).rejects.toThrow(/Correct the path/)
+  expect(errors).toEqual([])
+})
+
 it('a database that is not there is told when the server starts, which serves all the same', async () => {
   const { server, errors } = serving(`postgres://ann:secret@127.0.0.1:${await freePort()}/notes`)
   const { url } = await server.listen()

@@ -130,6 +130,7 @@ async function open(resolved: Resolved, options: ConnectingOptions, io: Io, trac
       typed: resolved.folder === undefined,
       unnamed: isFetched(command) ? Object.keys(networkIn(io.env)).filter(name => command.env?.[name] === undefined) : [],
       has: (name: string) => (io.env[name] ?? '') !== '',
+      given: (name: string) => command.env?.[name],
     }
     return { why: examineStart(reason, traces, suspect, limitMs) }
   } finally {

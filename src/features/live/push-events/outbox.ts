@@ -34,7 +34,7 @@ interface OutboxOptions {
 /** Limit of attempts in flight per host. */
 const window = 32
 /** Limit of answered events that are kept for hosts that are away. */
-const mostKept = 100
+const mostRetained = 100
 // Backoff of retries: from the first delay to the longest.
 const firstMs = 1_000
 const longestMs = 60_000
@@ -262,8 +262,8 @@ export class Outbox {
     const { key } = waiting.entry
     if (waiting.over && this.#waiting.get(key) === waiting) this.#waiting.delete(key)
     if (waiting.over) return
-    const kept = [...this.#waiting.values()].filter(({ removal }) => removal === 'done')
-    for (const { entry } of kept.slice(0, Math.max(0, kept.length - mostKept))) this.#waiting.delete(entry.key)
+    const retained = [...this.#waiting.values()].filter(({ removal }) => removal === 'done')
+    for (const { entry } of retained.slice(0, Math.max(0, retained.length - mostRetained))) this.#waiting.delete(entry.key)
   }
 
   // Events are ordered by age, so the loop stops at the first young one.
