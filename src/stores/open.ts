@@ -4,7 +4,7 @@ import { type Store, StoreError } from './store.ts'
 
 /** Options of `openStore`. Options of other drivers are part of the address. */
 export interface OpenOptions extends MemoryStoreOptions {
-  /** Whether a SQLite file that does not exist is created. False for programs that only read: a mistyped path is an error. Default true. */
+  /** Whether a SQLite file that does not exist is created. False for programs that only read: a wrong path is an error. Default true. */
   readonly create?: boolean
 }
 
