@@ -17,8 +17,7 @@ export async function openStore(url: string, options: OpenOptions = {}): Promise
   if (url === 'memory:') return (await import('./memory.ts')).memoryStore(options)
   if (url.startsWith('sqlite:')) {
     const path = sqlitePath(url)
-    if (options.create === false && !(await import('node:fs')).existsSync(path))
-      throw new StoreError('input', `The store sqlite:${path} does not exist. Correct the path, or open it without create: false`)
+    if (options.create === false) (await import('./sqlite/path.ts')).checkSqliteFile(path)
     return (await import('./sqlite/store.ts')).sqliteStore({ path, ...now })
   }
   if (/^postgres(ql)?:\/\//.test(url)) {
