@@ -12,7 +12,7 @@ if (isNewEnough) {
   })
 } else {
   say('Node 22.18 or newer is required; this is Node ' + process.versions.node, [
-    ['Run npx -p node@24 vivarium'].concat(process.argv.slice(2).map(quoted)).join(' '),
+    ['Run npx -y -p node@24 vivarium'].concat(process.argv.slice(2).map(quoted)).join(' '),
     'Or install a newer Node: https://nodejs.org',
   ])
 }

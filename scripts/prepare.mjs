@@ -19,7 +19,7 @@ function build() {
     console.error(
       [
         `Installing Vivarium from a git address builds it, which requires Node 22.18 or newer; this is Node ${process.versions.node}.`,
-        'Use a newer Node (npx -p node@24 npm install …), allow install scripts, so that its dev dependency `node` provides one,',
+        'Use a newer Node (npx -y -p node@24 npm install …), allow install scripts, so that its dev dependency `node` provides one,',
         'or pack it in a clone (npm ci && npm pack) and install the tarball.',
       ].join('\n'),
     )

@@ -48,6 +48,12 @@ test('a mistyped verb or option is answered with the nearest', async () => {
     "vivarium: Unknown option '--json'. Did you mean --format json?\n  → Run vivarium list --help\n",
   )
   expect((await run(['help', 'cal'])).err).toBe("vivarium: There is no verb 'cal'. Did you mean call?\n  → Run vivarium --help\n")
+  for (const words of [
+    ['why', '--help'],
+    ['-h', 'why'],
+    ['help', 'why'],
+  ])
+    expect(await run(words)).toEqual({ code: 1, out: '', err: "vivarium: There is no verb 'why'\n  → Run vivarium --help\n" })
   expect((await run(['serve'])).err).toContain("Missing required argument 'file'")
   expect((await run(['serve', 'x.ts', '--port', 'many'])).err).toBe(
     'vivarium: --port: "many" is not a port. Write a number from 0 to 65535\n',

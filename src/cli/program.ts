@@ -65,7 +65,9 @@ export async function run(args: readonly string[], io: Io, version: string): Pro
     const command = program.command(entry.name).summary(entry.summary).description(entry.summary).helpGroup(groups[entry.group])
     if (entry.name === asked) await declare(entry, command, io, declared)
   }
-  if (wanted === 'help' && asked !== undefined && !verbs.some(({ name }) => name === asked)) throw await noVerb(asked)
+  // Commander would print the general help, as if the verb existed.
+  const helps = wanted === 'help' || words.includes('--help') || words.includes('-h')
+  if (helps && asked !== undefined && !verbs.some(({ name }) => name === asked)) throw await noVerb(asked)
   try {
     await program.parseAsync(words.length === 0 ? ['--help'] : [...words], { from: 'user' })
   } catch (error) {

@@ -54,7 +54,7 @@ export function explainServerError(error: unknown, server: FailedServer): unknow
     )
   const needs = authorizationIn(error)
   if (needs !== undefined) return credentialFailure(error, needs, server)
-  if (error instanceof ConnectionError) return unserved(error, label, said) ?? connectionFailure(error, again)
+  if (error instanceof ConnectionError) return unserved(error, label, said, again) ?? connectionFailure(error, again)
   if (error instanceof Problem) return failure(exitOf(error), error.message, remedyOf(error, again))
   if (isTimeout(error)) {
     const words = said.length === 0 ? '' : `. Its standard error says: "${brief(said.join(' '), 300)}"`
@@ -151,12 +151,15 @@ function exitOf({ category, code }: Problem): Exit {
 }
 
 /** A file that cannot be served says why on standard error, as `serve` would have told it; or Node does. */
-function unserved(error: ConnectionError, label: string, said: readonly string[]): CliError | undefined {
+function unserved(error: ConnectionError, label: string, said: readonly string[], again: string): CliError | undefined {
   const at = said.findLastIndex(line => line.startsWith('vivarium: '))
   if (at !== -1) {
     const message = brief(said[at]?.slice('vivarium: '.length) ?? '', 600)
     const [, fix] = /^\s*→ (.+)$/.exec(said[at + 1] ?? '') ?? []
-    return new CliError(message, fix === undefined ? undefined : brief(fix, 300), { cause: error })
+    // The doctor knows which variables the program gets.
+    const look = /\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/.test(message) ? [`run vivarium doctor ${again} to see what is missing`] : []
+    const fixes = [...(fix === undefined ? [] : [brief(fix, 300)]), ...look].join(', or ')
+    return new CliError(message, fixes === '' ? undefined : `${fixes.charAt(0).toUpperCase()}${fixes.slice(1)}`, { cause: error })
   }
   const [, name] = /Cannot find package '([^']+)'/.exec(said.join('\n')) ?? []
   if (name === undefined) return undefined

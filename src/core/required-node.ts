@@ -11,7 +11,7 @@ export function faultOfNode({ node, bun, deno }: Readonly<Record<string, string 
   if (node === undefined || bun !== undefined || deno !== undefined) return undefined
   const [major = 0, minor = 0] = node.split('.').map(Number)
   if (major > needed[0] || (major === needed[0] && minor >= needed[1])) return undefined
-  return `Vivarium needs Node ${needed.join('.')} or newer; this is ${node}. Install a newer version, or start the program with: npx -p node@24 node …`
+  return `Vivarium needs Node ${needed.join('.')} or newer; this is ${node}. Install a newer version, or start the program with: npx -y -p node@24 node …`
 }
 
 const fault = faultOfNode(globalThis.process?.versions ?? {})

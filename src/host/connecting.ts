@@ -133,8 +133,8 @@ export async function acceptEvent(
   subscription?: string,
 ): Promise<PushAnswer> {
   const began = foundation.clock.now()
-  // A repeated event gets its earlier answer, so no current rule lets it in.
-  let rule = 'inbox.dedupe'
+  // Set where a rule lets the event in; a repeated one gets its earlier answer without.
+  let rule: string | undefined
   const ruled = (by: string): void => {
     rule = by
   }
@@ -146,8 +146,18 @@ export async function acceptEvent(
   if (answer.accepted && !inbox.isOpen) notices.unopened(server)
   const { featureSet, eventId } = event
   const about = { server, featureSet, eventId, kind: 'push', ms: foundation.clock.now() - began } as const
-  if (answer.accepted) void foundation.audit.note({ ...about, outcome: 'success', inferenceId: answer.inferenceId, rule })
-  else summedNotes.note({ ...about, outcome: 'refused', why: answer.data })
+  if (!answer.accepted) summedNotes.note({ ...about, outcome: 'refused', why: answer.data })
+  else if (rule !== undefined) void foundation.audit.note({ ...about, outcome: 'success', inferenceId: answer.inferenceId, rule })
+  // No push of its own: servers repeat an event until they have an answer, as often as they like.
+  else
+    summedNotes.note({
+      ...about,
+      kind: 'inbox',
+      outcome: 'success',
+      inferenceId: answer.inferenceId,
+      rule: 'inbox.dedupe',
+      detail: 'the event arrived again, and got its first answer',
+    })
   return answer
 }
 

@@ -34,6 +34,8 @@ export function createKit(options: ServerOptions, engine: () => Engine | undefin
   const { name, version, pageSize = 500, askTimeout = '10m', sessions = true } = options
   const clock = options.clock ?? realClock
   const { log, trace } = serverLog(options)
+  if (typeof options.store === 'string' && options.store.startsWith('postgres') && options.secret === undefined)
+    log.warn('secret-missing', { hint: needsSecret })
   const seal = createSeal({ secrets: options.secret, clock })
   const cache = cacheHint(options.cache)
   const opening = lazyStore(options.store, clock, trace)
@@ -91,6 +93,9 @@ export function installServerFeatures(kit: ServerOwnKit, options: ServerOptions)
 
 // What a server tells its author: by the log, and raw to who asks for that.
 
+const needsSecret =
+  'The store may be shared by replicas, but the option secret is not set. Set the same one on all, or they cannot open the states and tokens of each other'
+
 /** Events that mean a mistake in the author's own code; the others are for those who look closer. */
 const mistakes: ReadonlySet<string> = new Set([
   'internal',
@@ -98,6 +103,7 @@ const mistakes: ReadonlySet<string> = new Set([
   'notification-failed',
   'authorization',
   'store-unavailable',
+  'state-not-opened',
 ])
 
 function serverLog({ name, log, secret = [], onTrace }: ServerOptions): { log: Log; trace: Trace } {

@@ -144,3 +144,17 @@ describe('listen', () => {
     )
   })
 })
+
+it.each([{ secret: 'short' }, { store: 'redis:' }, { nmae: 'x' }])(
+  'the stack of a mistake in the options begins at the call of the author: %j',
+  mistake => {
+    const stack = (() => {
+      try {
+        createServer({ name: 's', version: '1', ...mistake } as never)
+      } catch (error) {
+        return (error as Error).stack
+      }
+    })()
+    expect(stack?.split('\n').find(line => /^ +at /.test(line))).toContain('mistakes.test.ts')
+  },
+)

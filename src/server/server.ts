@@ -31,9 +31,8 @@ const optionKinds: Readonly<Record<string, OptionKind>> = Object.assign({}, ...s
  * await server.listen()
  */
 export function createServer(options: ServerOptions): Server {
-  checkServerOptions(options, optionKinds)
   let engine: Engine | undefined
-  const kit = createKit(options, () => engine)
+  const kit = kitOf(options, () => engine)
   const features = installServerFeatures(kit, options)
   const made = createEngine(options, kit, features)
   engine = made
@@ -173,5 +172,17 @@ function middlewareLayer(middleware: ServerMiddleware, context: (exchange: Excha
         return (await next()) as ServerResults[C['method']]
       })
     },
+  }
+}
+
+/** Checks the options, and makes the kit. A mistake in them has a stack that begins at the author's call of `createServer`. */
+function kitOf(options: ServerOptions, engine: () => Engine | undefined): ReturnType<typeof createKit> {
+  try {
+    checkServerOptions(options, optionKinds)
+    return createKit(options, engine)
+  } catch (error) {
+    // Not on every runtime.
+    if (error instanceof TypeError) Error.captureStackTrace?.(error, createServer)
+    throw error
   }
 }

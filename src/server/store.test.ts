@@ -49,6 +49,27 @@ describe('a path at which no file can be', () => {
   })
 })
 
+it('a mistake in the option is logged without a stack, and not at all where listen rejects with it', async () => {
+  const path = `sqlite:${join(folder, 'file', 'x.db')}`
+  expect(await serving(path).said).toMatch(/^store-unavailable \{"error":"[^"]+"\}$/)
+  const { server, errors } = serving(path)
+  await expect(server.listen()).rejects.toThrow(/Correct the path/)
+  expect(errors).toEqual([])
+})
+
+it('a shared store without a secret is told when the server is made', () => {
+  const warned: unknown[] = []
+  const quiet = (): void => {}
+  const warn = (event: string, fields: unknown): void => void warned.push([event, fields])
+  const log: Log = { level: 'warn', debug: quiet, info: quiet, warn, error: quiet, child: () => log }
+  const made = (options: object) => onTestFinished(createServer({ name: 's', version: '1', log, ...options }).close)
+  made({ store: 'postgres://127.0.0.1:1/x', secret: 'a secret of at least 32 characters' })
+  made({ store: `sqlite:${join(folder, 'x.db')}` })
+  expect(warned).toEqual([])
+  made({ store: 'postgres://127.0.0.1:1/x' })
+  expect(warned).toEqual([['secret-missing', { hint: expect.stringContaining('replicas') }]])
+})
+
 it('a database that is not there is told when the server starts, which serves all the same', async () => {
   const { server, errors } = serving(`postgres://ann:secret@127.0.0.1:${await freePort()}/notes`)
   const { url } = await server.listen()

@@ -20,10 +20,15 @@ export interface LazyStore {
 export function lazyStore(option: string | Store | undefined, clock: Clock, trace: Trace): LazyStore {
   let opening: Promise<Store> | undefined
   let told: string | undefined
+  /** The author gets a mistake in the option by a rejection of `listen` or `stdio`, so it is not logged too. */
+  let serving = false
   const failed = (error: unknown): void => {
+    const isOption = isMistake(error)
+    if (isOption && serving) return
     const message = error instanceof Error ? error.message : String(error)
     // Each call that needs it would say the same.
-    if (message !== told) trace('store-unavailable', error)
+    // Where in this package a mistake in an option was noticed helps nobody.
+    if (message !== told) trace('store-unavailable', isOption ? { error: message } : error)
     told = message
   }
   const named = typeof option === 'string' && option !== 'memory:' ? option : undefined
@@ -45,6 +50,7 @@ export function lazyStore(option: string | Store | undefined, clock: Clock, trac
     },
     ready: async () => {
       if (named === undefined) return
+      serving = true
       await lazy.open().catch(error => {
         if (isMistake(error)) throw error
       })

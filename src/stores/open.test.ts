@@ -24,3 +24,9 @@ test('what names no store is refused with the names there are', async () => {
   await expect(openStore('redis://localhost')).rejects.toThrow(/use memory:, sqlite:path or postgres:/)
   await expect(openStore('sqlite:')).rejects.toThrow(/has no file name/)
 })
+
+test('a file that does not exist is not created for a program that only reads', async () => {
+  const path = join(tmpdir(), 'vivarium-nowhere', 'nigth.db')
+  await expect(openStore(`sqlite:${path}`, { create: false })).rejects.toThrow(`The store sqlite:${path} does not exist`)
+  expect(existsSync(path)).toBe(false)
+})

@@ -3,7 +3,10 @@ import type { MemoryStoreOptions } from './memory.ts'
 import { type Store, StoreError } from './store.ts'
 
 /** Options of `openStore`. Options of other drivers are part of the address. */
-export interface OpenOptions extends MemoryStoreOptions {}
+export interface OpenOptions extends MemoryStoreOptions {
+  /** Whether a SQLite file that does not exist is created. False for programs that only read: a wrong path is an error. Default true. */
+  readonly create?: boolean
+}
 
 /**
  * Opens a store by its address: `memory:`, `sqlite:path/to/file.db` or `postgres://user@host/database?schema=name`.
@@ -14,6 +17,7 @@ export async function openStore(url: string, options: OpenOptions = {}): Promise
   if (url === 'memory:') return (await import('./memory.ts')).memoryStore(options)
   if (url.startsWith('sqlite:')) {
     const path = sqlitePath(url)
+    if (options.create === false) (await import('./sqlite/path.ts')).checkSqliteFile(path)
     return (await import('./sqlite/store.ts')).sqliteStore({ path, ...now })
   }
   if (/^postgres(ql)?:\/\//.test(url)) {

@@ -10,6 +10,9 @@ export async function sqliteStore(): Promise<Store> {
 /** Stands in for `sqlite/path.ts`. There is no path to check: the store refuses when it is opened. */
 export function checkSqlitePath(): void {}
 
+/** As above. */
+export function checkSqliteFile(): void {}
+
 /** Stands in for `postgres/store.ts`. */
 export async function postgresStore(): Promise<Store> {
   throw needsNode('A postgres: store needs', storeInstead)

@@ -19,7 +19,7 @@ test('an old Node says which one is needed, and a line that works where the pack
     status: 1,
     stderr:
       'vivarium: Node 22.18 or newer is required; this is Node 20.20.2\n' +
-      "  → Run npx -p node@24 vivarium call ./server.ts add_note 'text=Buy tea'\n" +
+      "  → Run npx -y -p node@24 vivarium call ./server.ts add_note 'text=Buy tea'\n" +
       '  → Or install a newer Node: https://nodejs.org\n',
   })
 })

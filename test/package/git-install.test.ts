@@ -52,7 +52,7 @@ test('a Node that is too old for that is told so in words, with two ways out', (
   expect(stderr).toContain(
     'Installing Vivarium from a git address builds it, which requires Node 22.18 or newer; this is Node 20.20.2.',
   )
-  expect(stderr).toMatch(/npx -p node@24 npm install[\s\S]*npm ci && npm pack/)
+  expect(stderr).toMatch(/npx -y -p node@24 npm install[\s\S]*npm ci && npm pack/)
 })
 
 test('the README names it beside the tarball', () => {

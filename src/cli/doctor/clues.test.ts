@@ -4,7 +4,7 @@ import { networkIn } from '../target.ts'
 import { clueIn } from './clues.ts'
 import { examineStart } from './program.ts'
 
-const suspect = { node: 'v18.20.4', typed: true, unnamed: [], has: () => false }
+const suspect = { node: 'v18.20.4', typed: true, unnamed: [], has: () => false, given: () => undefined }
 const told = (said: string): string => {
   const { message, fix } = clueIn(said, suspect) ?? {}
   return `${message} → ${fix}`
@@ -67,4 +67,16 @@ test('a program that has told its address is not waited for on its output', () =
   expect(addressIn('MCP server running on http://localhost:3000/mcp')).toBe('http://localhost:3000/mcp')
   expect(addressIn('Server listening on port 8931.')).toBe('http://localhost:8931')
   expect(addressIn('See https://example.com/docs')).toBeUndefined()
+})
+
+test('what names a variable that the config forgets, or writes without braces, is told with what helps', () => {
+  const said = 'vivarium: shop.ts cannot be loaded: SHOP_KEY is wrong\n  → Correct the file'
+  const configured = { ...suspect, typed: false, has: () => true }
+  expect(clueIn(said, configured)).toMatchObject({ fix: expect.stringContaining(`Add "env": { "SHOP_KEY": "\${SHOP_KEY}" }`) })
+  expect(clueIn('TypeError: SHOP_KEY is wrong\n    at x', configured)).toMatchObject({
+    fix: expect.stringContaining('Your shell'),
+  })
+  const bare = { ...configured, given: () => '$SHOP_KEY' }
+  expect(clueIn(said, bare)?.fix).toBe(`"env.SHOP_KEY" is the text $SHOP_KEY: variables are written \${SHOP_KEY}`)
+  expect(clueIn(said, { ...configured, given: () => 'a value' })?.fix).toBe('Correct the file')
 })

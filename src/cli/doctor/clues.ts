@@ -14,6 +14,8 @@ export interface Suspect {
   readonly unnamed: readonly string[]
   /** Whether this shell has the variable. */
   has(variable: string): boolean
+  /** The value that the config gives the program for the variable. */
+  given(variable: string): string | undefined
 }
 
 /** Words that a program says, and what they mean. */
@@ -143,9 +145,25 @@ const clues: readonly Clue[] = [
 export function clueIn(said: string, suspect: Suspect): Finding | undefined {
   for (const { says, tell } of clues) {
     const found = says.exec(said)
-    if (found !== null) return tell(found, suspect)
+    if (found !== null) return withVariable(tell(found, suspect), suspect)
   }
-  return crashIn(said)
+  const crash = crashIn(said)
+  return crash && withVariable(crash, suspect)
+}
+
+/** The same finding; where it names a variable that the config forgets or writes wrongly, with what helps. */
+function withVariable(finding: Finding, { typed, given, has }: Suspect): Finding {
+  const [, name] = new RegExp(`\\b${variable}\\b`).exec(finding.message) ?? []
+  if (typed || name === undefined) return finding
+  const value = given(name)
+  const [, bare] = /^\$([A-Za-z_]\w*)$/.exec(value ?? '') ?? []
+  if (bare !== undefined) return { ...finding, fix: `"env.${name}" is the text $${bare}: variables are written \${${bare}}` }
+  return value === undefined && has(name) ? { ...finding, fix: shellHas(name) } : finding
+}
+
+/** The fix for a variable that only the shell has. */
+function shellHas(name: string): string {
+  return `Your shell sets it, but a configured program gets only what its config names. Add "env": { "${name}": "\${${name}}" }`
 }
 
 /** An uncaught error by its first line, and the place in code that is not Node's own. */
@@ -166,7 +184,7 @@ function missingVariable([, name = '']: RegExpExecArray, { typed, has }: Suspect
   const fix = typed
     ? `Set it: export ${shown}=…; in a config, add it to "env"`
     : has(name)
-      ? `Your shell sets it, but a configured program gets only what its config names. Add "env": { "${shown}": "\${${shown}}" }`
+      ? shellHas(shown)
       : `Add it to the config: "env": { "${shown}": "…" }`
   return fail('env', `The environment variable ${shown} is missing`, fix, 4)
 }

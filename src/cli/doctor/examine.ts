@@ -141,6 +141,7 @@ async function open(
       typed: resolved.folder === undefined,
       unnamed: isFetched(command) ? Object.keys(networkIn(io.env)).filter(name => command.env?.[name] === undefined) : [],
       has: (name: string) => (io.env[name] ?? '') !== '',
+      given: (name: string) => command.env?.[name],
     }
     return { why: examineStart(reason, traces, suspect, limitMs) }
   } finally {

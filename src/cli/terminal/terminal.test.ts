@@ -8,6 +8,8 @@ import { type ScriptStep, scripted } from '../../host/models/scripted.ts'
 import type { BudgetLimit } from '../../policy/budgets/budgets.ts'
 import type { PolicyRules } from '../../policy/rules/rule.ts'
 import { createServer, type Server } from '../../server/index.ts'
+import { memoryStore } from '../../stores/memory.ts'
+import type { Store } from '../../stores/store.ts'
 import { memoryPair } from '../../transports/memory.ts'
 import { runTerminal } from './terminal.ts'
 
@@ -19,6 +21,9 @@ interface Given {
   readonly isTTY?: boolean
   readonly enable?: readonly string[]
   readonly budgets?: readonly BudgetLimit[]
+  readonly store?: Store
+  /** The name of the server in the config. Default `here`. */
+  readonly name?: string
   /** What a test does to the host before the terminal has it. */
   readonly opened?: (host: Host) => Host
 }
@@ -34,6 +39,8 @@ function open(
     isTTY = false,
     enable = ['*'],
     budgets = [],
+    store = memoryStore(),
+    name = 'here',
     opened = host => host,
   }: Given = {},
 ) {
@@ -50,9 +57,9 @@ function open(
     server.acceptor.accept(there)
     return here
   }
-  const servers = { here: { target: connect, live: { enable } } }
+  const servers = { [name]: { target: connect, live: { enable } } }
   const ended = runTerminal({
-    open: async ({ confirm: _, ...side }) => opened(await createHost({ ...side, servers, model, policy, budgets })),
+    open: async ({ confirm: _, ...side }) => opened(await createHost({ ...side, servers, model, policy, budgets, store })),
     ...{ input, output, signals, interactive, env },
     model: model.info,
     place: 'memory:',
@@ -171,6 +178,20 @@ test('a refused event is shown when it comes, and listed by /inbox with its text
   const listed = await type('/inbox\n', /done[\s\S]*Bergen/)
   expect(listed).toMatch(/refused here\/here\.news bad-1[\s\S]*rule no-spam/)
   expect(listed).toMatch(/done +here\/here\.news good-1 .*\n +│ It rains in Bergen/)
+})
+
+test('/inbox also lists events of servers that the config no longer names', async () => {
+  const server = named()
+  const set = server.featureSet('here.news', { description: 'News', uses: ['pushEvents'] })
+  const store = memoryStore()
+  const first = open(server, { script: ['Heard.'], interactive: false, store })
+  await first.type(undefined, /Ctrl-D ends/)
+  await set.push({ eventId: 'good-1', content: 'It rains in Bergen' })
+  await first.type(undefined, /turn 1/)
+  first.end()
+  await first.ended
+  const later = open(named(), { interactive: false, store, name: 'other' })
+  expect(await later.type('/inbox\n', /Bergen|pushed anything/)).toMatch(/done +here\/here\.news good-1/)
 })
 
 test('/exit and /server are known, and what is nearly a command is answered with the command', async () => {

@@ -19,7 +19,8 @@ import { liveError } from './feature-sets/messages.ts'
 import type { LiveCaller } from './hosts/messages.ts'
 import type { Inference, InferenceInput } from './inference/server.ts'
 import type { ModelInfo } from './model-info/messages.ts'
-import { EventStore, Outbox } from './push-events/outbox.ts'
+import { EventStore } from './push-events/event-store.ts'
+import { Outbox } from './push-events/outbox.ts'
 import { type OutgoingPush, outgoing, type Pushed, type PushInput } from './push-events/server.ts'
 import type { scopesServer } from './scopes/server.ts'
 import type { LiveCallContext, LiveParts, LiveTools } from './server.ts'
@@ -233,6 +234,8 @@ export function liveOutbox(
     },
     /** Retries delivery now, for example because a host has connected. */
     retryNow: (): void => void opening?.then(box => box.retryNow()).catch(() => undefined),
+    /** A host has left: no event waits for it any longer. */
+    left: (): void => void opening?.then(box => box.left()).catch(() => undefined),
     /** Stops delivery; pending events stay in the store. */
     close: async (): Promise<void> => {
       const box = await opening?.catch(() => undefined)

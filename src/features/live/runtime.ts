@@ -36,6 +36,7 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools) {
     engine,
     form: parts.options?.featureSets,
     selected: declared => featureSets.selectedWith(declared),
+    left: () => outbox.left(),
     listening: () => listen.hosts(),
   })
   const listen = listenServer({
@@ -43,6 +44,7 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools) {
     lingerMs,
     limits: () => engine().limits,
     heard: () => awake(),
+    left: () => outbox.left(),
     registration: ({ peer }, said) => {
       const selection = new SelectedSets()
       return {

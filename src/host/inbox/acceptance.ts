@@ -112,20 +112,23 @@ export class Acceptance {
     const entering = this.#gate.enter(server)
     if (entering !== undefined) await entering
     try {
-      const answer = await this.#write(coming, todo, text, held)
-      if (answer.accepted && rule !== undefined) ruled?.(rule)
-      return answer
+      // Not for a repeated event, which gets its first answer.
+      const isNew = (): void => {
+        if (rule !== undefined) ruled?.(rule)
+      }
+      return await this.#write(coming, todo, text, held, isNew)
     } finally {
       this.#gate.leave(server)
     }
   }
 
   /** Commits the event; on a conflict decides between a repeat, a foreign id and an expired record. */
-  async #write(coming: Coming, todo: Todo, text: string, held: Why | undefined): Promise<PushAnswer> {
+  async #write(coming: Coming, todo: Todo, text: string, held: Why | undefined, isNew: () => void): Promise<PushAnswer> {
     const { server, event, digest, admitted } = coming
     for (let before: Entry | undefined; ; ) {
       const outcome = await this.#context.store.commit(this.#steps(coming, todo, text, before))
       if (outcome.ok) {
+        isNew()
         this.#remember(recentKey(server, event, admitted), { inferenceId: todo.inferenceId, digest })
         this.#enqueue(coming, outcome.results[1]?.version ?? 0, todo)
         this.#context.options.onChange?.(server, event.eventId)

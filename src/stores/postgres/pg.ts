@@ -10,10 +10,12 @@ export async function loadPg(): Promise<{ pool(config: PoolConfig): Pool; client
     const { default: pg } = await import('pg')
     return { pool: config => new pg.Pool(config), client: url => new pg.Client({ connectionString: url }) }
   } catch (error) {
+    // That it is not found says nothing more, and would be printed as a second stack.
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
     throw new StoreError(
       'input',
       'A store at postgres:// needs the package pg, which is not installed. Run npm install pg',
-      error,
+      isMissing ? undefined : error,
     )
   }
 }

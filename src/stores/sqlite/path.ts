@@ -25,6 +25,12 @@ export function checkSqlitePath(given: string): void {
   checkRights(path, folder)
 }
 
+/** Throws a StoreError if there is no file yet, for a store that must not be created. */
+export function checkSqliteFile(path: string): void {
+  if (statOf(resolve(path)) === undefined)
+    throw new StoreError('input', `The store sqlite:${path} does not exist. Correct the path, or open it without create: false`)
+}
+
 function checkRights(path: string, place: string): void {
   try {
     accessSync(place, constants.W_OK)

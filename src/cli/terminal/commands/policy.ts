@@ -93,9 +93,10 @@ const inbox: TerminalCommand = {
       )
       return
     }
-    const records = (
-      await Promise.all(host.servers.map(async ({ name }) => host.inbox.list({ server: name, limit: 1_000 })))
-    ).flat()
+    // The store may hold events of servers that the config no longer names.
+    const noted = await lastNotes(session, { kind: 'push' }, 1_000)
+    const names = new Set([...host.servers.map(({ name }) => name), ...noted.map(note => note.server)])
+    const records = (await Promise.all([...names].map(name => host.inbox.list({ server: name, limit: 1_000 })))).flat()
     const turnedAway = await lastNotes(session, { kind: 'push', outcome: 'refused' }, shown)
     const rows = [
       ...records.map(record => ({ at: record.at, show: () => showRecord(session, record) })),

@@ -15,6 +15,8 @@ interface HostsParts<S extends TransferableSelection> {
   readonly form: SetsForm | undefined
   /** The selection that follows from a handshake. */
   readonly selected: (declared: Capabilities) => S
+  /** Called when the session of a host has ended. */
+  readonly left: () => void
   /** Hosts that listen, on stateless wires. */
   readonly listening: () => Iterable<LiveHost>
 }
@@ -32,6 +34,7 @@ export function createHosts<S extends TransferableSelection>(parts: HostsParts<S
       const said = liveIn(peer) ?? {}
       const selection = parts.selected(said)
       const dialect = hostDialectOf(said, peer.info, parts.form)
+      conversation.onEnd(parts.left)
       return { selection, host: new SessionHost(parts.engine(), conversation, dialect, selection) }
     },
     key: 'live',

@@ -51,6 +51,8 @@ interface ListenParts {
   }
   /** Called when a host starts to listen. */
   readonly heard: () => void
+  /** Called when the stream of a host has ended, and again when the host is given up. */
+  readonly left: () => void
   /** How long a host whose stream ended is kept. */
   readonly lingerMs: number
 }
@@ -100,6 +102,7 @@ export function listenServer(parts: ListenParts) {
   const leave = ({ host }: HostRegistration): void => {
     host.end()
     registrations.delete(host.hostId)
+    parts.left()
   }
   const answer = (exchange: Exchange): { readonly known: boolean } => {
     const mine = find(exchange)
@@ -129,7 +132,7 @@ export function listenServer(parts: ListenParts) {
 }
 
 async function listen(
-  { clock, heard, lingerMs }: ListenParts,
+  { clock, heard, left, lingerMs }: ListenParts,
   exchange: Exchange,
   take: (exchange: Exchange) => HostRegistration,
   leave: (registration: HostRegistration) => void,
@@ -153,6 +156,7 @@ async function listen(
     queueMicrotask(heard)
   })
   if (registration.host.detach(exchange)) {
+    left()
     const waitFor = registration.host
     clock.setTimeout(() => !waitFor.reachable && !waitFor.gone && leave(registration), lingerMs, true)
   }

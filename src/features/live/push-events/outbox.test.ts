@@ -5,7 +5,8 @@ import { add, put, type Store } from '../../../stores/store.ts'
 import { fakeClock } from '../../../testing/clock.ts'
 import { SelectedSets } from '../feature-sets/server.ts'
 import type { LiveHost } from '../hosts/messages.ts'
-import { EventStore, Outbox } from './outbox.ts'
+import { EventStore } from './event-store.ts'
+import { Outbox } from './outbox.ts'
 import { type OutgoingPush, outgoing } from './server.ts'
 
 const boxes: Outbox[] = []
@@ -211,6 +212,115 @@ describe('the outbox', () => {
     await expect.poll(() => one.got).toEqual(['1'])
     await expect.poll(() => there.pending).toEqual([])
     expect(await store.scan('live/outbox/event/')).toEqual([])
+  })
+
+  it('is answered by the host that is there, and does not wait for one that is away', async () => {
+    const { make, hosts, store } = world()
+    const [away, here] = [{ ...host(), reachable: false }, host()]
+    hosts.push(away, here)
+    const box = await make()
+    expect(await (await box.push(event('1'))).answered).toEqual({ accepted: true })
+    await settled()
+    expect([await store.scan('live/outbox/event/'), box.pending]).toEqual([[], []])
+    const later = host()
+    hosts.push(later)
+    box.retryNow()
+    await settled()
+    expect([here.got, later.got]).toEqual([['1'], []])
+  })
+
+  it('gives a host that was away for a moment what another one has answered meanwhile', async () => {
+    const { make, hosts, store } = world()
+    const away = { ...host(), reachable: false }
+    hosts.push(away, host())
+    const box = await make()
+    await (await box.push(event('1'))).answered
+    away.reachable = true
+    box.retryNow()
+    await settled()
+    box.retryNow()
+    await settled()
+    expect([away.got, await store.scan('live/outbox/event/')]).toEqual([['1'], []])
+  })
+
+  it('keeps only so many answered events for a host that is away', async () => {
+    const { make, hosts } = world(undefined, 200)
+    const away = { ...host(), reachable: false }
+    hosts.push(away, host())
+    const box = await make()
+    for (let n = 0; n < 105; n++) await (await box.push(event(`${n}`))).answered
+    await settled()
+    away.reachable = true
+    for (let turn = 0; turn < 200 && away.got.length < 100; turn++) {
+      box.retryNow()
+      await settled()
+    }
+    expect([away.got.length, away.got[0]]).toEqual([100, '5'])
+  })
+
+  it('is answered although a second host leaves while the event is on its way to it', async () => {
+    const { make, hosts, store } = world()
+    const leaving = { ...host(() => new Promise(() => {})) }
+    hosts.push(leaving, host())
+    const box = await make()
+    const { answered } = await box.push(event('1'))
+    expect(await answered).toEqual({ accepted: true })
+    await settled()
+    expect((await store.scan('live/outbox/event/')).length).toBe(1)
+    Object.assign(leaving, { reachable: false })
+    box.left()
+    await settled()
+    expect(await store.scan('live/outbox/event/')).toEqual([])
+  })
+
+  it('is refused when all hosts that are there have refused', async () => {
+    const { make, hosts } = world()
+    const no = () => ({ accepted: false, reason: 'no' })
+    const [leaving, here] = [host(() => new Promise(() => {})), host(no)]
+    hosts.push(leaving, here)
+    const box = await make()
+    const { answered } = await box.push(event('1'))
+    await settled()
+    expect(box.pending).toHaveLength(1)
+    Object.assign(leaving, { reachable: false })
+    box.left()
+    expect(await answered).toEqual({ accepted: false, reason: 'no' })
+  })
+
+  it('removes an answered event later where the store fails at first, so that no restart repeats it', async () => {
+    const store = memoryStore()
+    const { commit } = store
+    let down = false
+    Object.assign(store, {
+      commit: (ops: Parameters<Store['commit']>[0]) =>
+        down ? Promise.reject(new Error('The store is down')) : commit.call(store, ops),
+    })
+    const { make, hosts, clock, traced } = world(store)
+    hosts.push(
+      host(() => {
+        down = true
+        return { accepted: true }
+      }),
+    )
+    const box = await make()
+    await (await box.push(event('1'))).answered
+    await settled()
+    expect([traced, (await store.scan('live/outbox/event/')).length]).toEqual([['outbox-not-written'], 1])
+    down = false
+    clock.advance(60_001)
+    await settled()
+    expect(await store.scan('live/outbox/event/')).toEqual([])
+  })
+
+  it('sends an event again that is pushed again after it was answered', async () => {
+    const { make, hosts } = world()
+    const [away, here] = [{ ...host(), reachable: false }, host()]
+    hosts.push(away, here)
+    const box = await make()
+    await (await box.push(event('1'))).answered
+    await settled()
+    await (await box.push(event('1'))).answered
+    expect(here.got).toEqual(['1', '1'])
   })
 
   it('sends to those it is for', async () => {

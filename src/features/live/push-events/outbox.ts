@@ -1,13 +1,13 @@
 /**
  * The outbox: delivers events to every host that has their set enabled, in order per origin, and retries until answered. Stable ids
- * make repetition harmless (§9.4). Events of disabled sets stay in the store.
+ * make repetition harmless (§9.4). Events of disabled sets stay in the store. Once a host has accepted an event, only the hosts of that
+ * moment still get it; of those, one that is away is waited for in memory alone, as it may never come back.
  */
 import type { Clock } from '../../../core/clock.ts'
-import { digest, digestText } from '../../../core/digest.ts'
 import type { Trace } from '../../../core/log.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
-import { add, put, remove, type Store } from '../../../stores/store.ts'
 import type { LiveHost } from '../hosts/messages.ts'
+import type { EventStore, StoredEvent } from './event-store.ts'
 import type { PushAnswer } from './messages.ts'
 import { attempt, type OutgoingPush, type Pushed } from './server.ts'
 
@@ -33,6 +33,8 @@ interface OutboxOptions {
 
 /** Limit of attempts in flight per host. */
 const window = 32
+/** Limit of answered events that are kept for hosts that are away. */
+const mostRetained = 100
 // Backoff of retries: from the first delay to the longest.
 const firstMs = 1_000
 const longestMs = 60_000
@@ -47,6 +49,11 @@ class Waiting {
   readonly answered: Promise<PushAnswer>
   tries = 0
   notBefore = 0
+  /** Set once there is a verdict: the hosts that still get the event. Others that come later do not. */
+  owed: readonly LiveHost[] | undefined = undefined
+  /** Whether the event is being removed from the store, or has been. */
+  removal: 'none' | 'running' | 'done' = 'none'
+  /** Nobody gets it any more. */
   over = false
   settle: (answer: PushAnswer) => void = () => {}
   fail: (error: unknown) => void = () => {}
@@ -72,6 +79,11 @@ export class Outbox {
   #timer: (() => void) | undefined = undefined
   #pumping = false
   #dropping: Promise<void> = Promise.resolve()
+  /** Hosts have come or left, so events may be concluded. */
+  #changed = false
+  /** After a failure of the store, when events are removed again. */
+  #removesFrom = 0
+  #removal: (() => void) | undefined = undefined
 
   constructor(options: OutboxOptions) {
     this.#options = options
@@ -86,29 +98,40 @@ export class Outbox {
   /** Stores an event and starts its delivery. */
   async push(event: OutgoingPush): Promise<Pushed> {
     const { entry, added } = await this.#options.eventStore.put(event)
-    const waiting = this.#waiting.get(entry.key) ?? new Waiting(entry)
+    // Where the store has it anew, what is in memory under its key is an answered one.
+    const known = added ? undefined : this.#waiting.get(entry.key)
+    const waiting = known ?? new Waiting(entry)
     const { eventId, timestamp } = entry.event
-    if (added || this.#waiting.has(entry.key)) this.#waiting.set(entry.key, waiting)
-    else waiting.settle({ accepted: true })
+    if (added) this.#waiting.set(entry.key, waiting)
+    else if (known === undefined) waiting.settle({ accepted: true })
     this.#options.changed()
     this.pump()
     return { eventId, timestamp, answered: waiting.answered }
   }
 
-  /** Pending events, oldest first. */
+  /** Events without a verdict, oldest first. */
   get pending(): readonly OutgoingPush[] {
-    return [...this.#waiting.values()].filter(({ over }) => !over).map(({ entry }) => entry.event)
+    return [...this.#waiting.values()].filter(({ over, owed }) => !over && owed === undefined).map(({ entry }) => entry.event)
   }
 
   /** Retries at once: a host has connected, or has changed its selection. */
   retryNow(): void {
+    this.#removesFrom = 0
+    this.#changed = true
     for (const waiting of this.#waiting.values()) waiting.notBefore = Math.min(waiting.notBefore, this.#options.clock.now())
+    this.pump()
+  }
+
+  /** A host has left, so what only it has not answered is concluded. */
+  left(): void {
+    this.#changed = true
     this.pump()
   }
 
   async close(): Promise<void> {
     this.#stop.abort()
     this.#timer?.()
+    this.#removal?.()
     await this.#dropping
   }
 
@@ -127,6 +150,9 @@ export class Outbox {
     this.#timer?.()
     this.#timer = undefined
     this.#expire()
+    // Before anything is sent: a host that has just come must not get what others have answered.
+    if (this.#changed) for (const waiting of this.#waiting.values()) this.#conclude(waiting)
+    this.#changed = false
     // One timestamp for the whole pass; otherwise an event that becomes due in between would be neither sent nor scheduled.
     const now = clock.now()
     for (const host of hosts()) if (host.reachable) this.#serve(host, now)
@@ -152,8 +178,9 @@ export class Outbox {
   }
 
   // Whether this event is to be sent to this host.
-  #wants(host: LiveHost, { entry: { event }, done, over }: Waiting): boolean {
+  #wants(host: LiveHost, { entry: { event }, done, over, owed }: Waiting): boolean {
     if (over || done.has(host) || host.gone || !this.#options.offered(event.featureSet)) return false
+    if (owed?.includes(host) === false) return false
     if (event.channel !== undefined && this.#options.isKnown?.(host, event.channel.channelId) !== true) return false
     return host.selected.enabled(event.featureSet) && (event.to === undefined || event.to === host.principal)
   }
@@ -165,7 +192,6 @@ export class Outbox {
     waiting.flying.delete(host)
     if (outcome.is === 'answered') {
       waiting.done.set(host, outcome.answer)
-      this.#conclude(waiting)
       // Disabled at the host: wait until its selection changes, at most a minute.
     } else if (outcome.is === 'off') {
       trace('push-refused', {
@@ -178,29 +204,66 @@ export class Outbox {
       waiting.notBefore = clock.now() + wait
       if (outcome.error !== undefined) trace('push-retried', { eventId: waiting.entry.event.eventId, error: outcome.error })
     }
+    // Also after a failed attempt: the host may have left, and others have answered.
+    this.#conclude(waiting)
     this.pump()
   }
 
-  /** Finishes an event when a host has answered and no connected host still has to. */
+  /**
+   * Settles `answered` when a host has accepted the event, or all reachable ones have refused it. Removes the event from the store when
+   * no reachable host still has to answer, and from memory when no other one has to.
+   */
   #conclude(waiting: Waiting): void {
-    const open = [...this.#options.hosts()].some(host => this.#wants(host, waiting))
-    if (waiting.over || open || waiting.flying.size > 0) return
-    const answers = [...waiting.done.values()]
-    const answer = answers.find(({ accepted }) => accepted) ?? answers[0]
-    if (answer === undefined) return
-    if (!answer.accepted) this.#options.trace('push-refused', { eventId: waiting.entry.event.eventId, reason: answer.reason })
-    this.#finish(waiting)
-    waiting.settle(answer)
+    // Its removal has failed.
+    if (waiting.over && waiting.removal === 'none') this.#remove(waiting)
+    if (waiting.over || waiting.done.size === 0) return
+    const { done, flying } = waiting
+    const open = [...this.#options.hosts()].filter(host => this.#wants(host, waiting))
+    const held = [...open, ...flying].some(({ reachable }) => reachable)
+    const answers = [...done.values()]
+    const answer = answers.find(({ accepted }) => accepted) ?? (held ? undefined : answers[0])
+    if (waiting.owed === undefined) {
+      if (answer === undefined) return
+      if (!answer.accepted) this.#options.trace('push-refused', { eventId: waiting.entry.event.eventId, reason: answer.reason })
+      waiting.owed = open
+      waiting.settle(answer)
+      this.#options.changed()
+    }
+    waiting.over = open.length === 0 && flying.size === 0
+    if (!held) this.#remove(waiting)
   }
 
-  // Removes the event from the store.
-  #finish(waiting: Waiting): void {
-    waiting.over = true
-    this.#dropping = Promise.all([this.#dropping, this.#options.eventStore.drop([waiting.entry])]).then(
-      () => void this.#waiting.delete(waiting.entry.key),
-      error => this.#options.trace('outbox-not-written', error),
-    )
-    this.#options.changed()
+  /** Removes the event from the store. If that fails it is tried again, so that a restart does not repeat it. */
+  #remove(waiting: Waiting): void {
+    if (waiting.removal === 'done') return this.#forget(waiting)
+    const { clock, eventStore, trace } = this.#options
+    if (waiting.removal === 'running' || clock.now() < this.#removesFrom) return
+    waiting.removal = 'running'
+    const done = (): void => {
+      waiting.removal = 'done'
+      this.#forget(waiting)
+    }
+    this.#dropping = Promise.all([this.#dropping, eventStore.drop([waiting.entry])]).then(done, error => {
+      waiting.removal = 'none'
+      this.#removesFrom = clock.now() + longestMs
+      trace('outbox-not-written', error)
+      this.#retryRemoval()
+    })
+  }
+
+  // One timer for all events that could not be removed.
+  #retryRemoval(): void {
+    this.#removal?.()
+    this.#removal = this.#options.clock.setTimeout(() => this.left(), longestMs, true)
+  }
+
+  /** Removes an event from memory, or the oldest of too many that are kept for hosts that are away. */
+  #forget(waiting: Waiting): void {
+    const { key } = waiting.entry
+    if (waiting.over && this.#waiting.get(key) === waiting) this.#waiting.delete(key)
+    if (waiting.over) return
+    const retained = [...this.#waiting.values()].filter(({ removal }) => removal === 'done')
+    for (const { entry } of retained.slice(0, Math.max(0, retained.length - mostRetained))) this.#waiting.delete(entry.key)
   }
 
   // Events are ordered by age, so the loop stops at the first young one.
@@ -209,22 +272,27 @@ export class Outbox {
     for (const waiting of this.#waiting.values()) {
       if (waiting.entry.at > oldest) return
       if (waiting.over || waiting.flying.size > 0) continue
-      this.#finish(waiting)
+      waiting.over = true
+      this.#remove(waiting)
+      if (waiting.owed !== undefined) continue
       const error = expired(waiting.entry.event)
       this.#options.trace('push-expired', { eventId: waiting.entry.event.eventId, error })
       waiting.fail(error)
+      this.#options.changed()
     }
   }
 
   // Merges stored events with those in memory.
   async #load(): Promise<void> {
-    const before = [...this.#waiting]
+    const before = new Map(this.#waiting)
     const found = await this.#options.eventStore.all()
     const there = new Set(found.map(({ key }) => key))
-    for (const entry of found) if (!this.#waiting.has(entry.key)) this.#waiting.set(entry.key, new Waiting(entry))
+    // What was in memory and is no longer has been answered while the store was read.
+    for (const entry of found)
+      if (!this.#waiting.has(entry.key) && !before.has(entry.key)) this.#waiting.set(entry.key, new Waiting(entry))
     for (const [key, waiting] of before) {
       // Another process has delivered it.
-      if (there.has(key) || waiting.over || waiting.flying.size > 0) continue
+      if (there.has(key) || waiting.removal !== 'none' || waiting.flying.size > 0) continue
       this.#waiting.delete(key)
       waiting.settle({ accepted: true })
     }
@@ -245,114 +313,5 @@ export class Outbox {
 function expired({ eventId }: OutgoingPush): Problem {
   return problem('PUSH_EXPIRED', `No host accepted the event "${eventId}" in time`, {
     suggestion: 'Connect a host that enables the feature set, or raise live.keep',
-  })
-}
-
-const prefix = 'live/outbox/event/'
-const counter = 'live/outbox/count'
-const hints = 'live/outbox/hint/'
-
-interface StoredEvent {
-  readonly key: string
-  readonly event: OutgoingPush
-  /** When it was stored, in milliseconds, and its order within one millisecond. */
-  readonly at: number
-  readonly order: number
-}
-
-interface EventStoreOptions {
-  readonly store: Store
-  readonly clock: Clock
-  readonly most: number
-}
-
-/** Stores events until hosts have answered. */
-export class EventStore {
-  readonly #options: EventStoreOptions
-  readonly #self = crypto.randomUUID()
-  readonly #seen = new Map<string, number>()
-  #order = 0
-
-  constructor(options: EventStoreOptions) {
-    this.#options = options
-  }
-
-  /** Stores an event. The same event again is ignored; a different one with the same id is refused. */
-  async put(event: OutgoingPush): Promise<{ readonly entry: StoredEvent; readonly added: boolean }> {
-    const { store, clock, most } = this.#options
-    const key = prefix + (await digestText(event.eventId))
-    const entry = { key, event, at: clock.now(), order: this.#order++ }
-    const value = JSON.stringify({ event, at: entry.at, order: entry.order })
-    const ops = [put(key, value, { ifAbsent: true }), add(counter, 1, { max: most }), put(hints + this.#self, `${entry.order}`)]
-    const done = await store.commit(ops)
-    if (done.ok) return { entry, added: true }
-    if (done.index === 1) throw full(most)
-    const there = await store.get(key)
-    const stored = there === undefined ? undefined : read(key, there.value)
-    // Removed in this moment, so it has been answered.
-    if (stored === undefined) return { entry, added: false }
-    if ((await digest(stored.event)) !== (await digest({ ...event, timestamp: stored.event.timestamp }))) throw taken(event)
-    return { entry: stored, added: false }
-  }
-
-  /** Removes answered events. */
-  async drop(entries: readonly StoredEvent[]): Promise<void> {
-    const { store } = this.#options
-    for (const { key } of entries) {
-      const there = await store.get(key)
-      // Conditional on the version: several processes may try, and only one may decrement the counter.
-      if (there !== undefined) await store.commit([remove(key, there.version), add(counter, -1, { min: 0 })])
-    }
-  }
-
-  /** All stored events, oldest first. */
-  async all(): Promise<readonly StoredEvent[]> {
-    const found: StoredEvent[] = []
-    for (let after = ''; ; ) {
-      const page = await this.#options.store.scan(prefix, after === '' ? {} : { after })
-      for (const { key, value } of page) {
-        const entry = read(key, value)
-        if (entry !== undefined) found.push(entry)
-      }
-      const last = page.at(-1)
-      if (last === undefined || page.length < 1000) break
-      after = last.key
-    }
-    return found.sort((one, other) => one.at - other.at || one.order - other.order)
-  }
-
-  /** Yields whenever another process may have stored an event. */
-  async *elsewhere(signal: AbortSignal): AsyncGenerator<void, void, void> {
-    const { store } = this.#options
-    for await (const _ of store.watch([hints], signal)) {
-      const others = (await store.scan(hints)).filter(({ key, version }) => {
-        const news = key !== hints + this.#self && this.#seen.get(key) !== version
-        this.#seen.set(key, version)
-        return news
-      })
-      if (others.length > 0) yield
-    }
-  }
-}
-
-function read(key: string, value: string): StoredEvent | undefined {
-  try {
-    const { event, at, order } = JSON.parse(value)
-    return typeof event?.eventId === 'string' ? { key, event, at, order } : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function full(most: number): Problem {
-  return problem('QUOTA_EXHAUSTED', `${most} events already wait for a host (the limit, live.outbox)`, {
-    suggestion: 'Connect a host that enables the feature set, raise live.outbox, or push fewer events',
-    actor: 'operator',
-  })
-}
-
-function taken({ eventId }: OutgoingPush): Problem {
-  return problem('EVENT_CONFLICT', `A different event already waits under the id "${eventId}"`, {
-    suggestion: 'Give each event its own eventId. Reuse an eventId only to repeat the same event',
   })
 }

@@ -33,7 +33,7 @@ export interface Pushed {
   readonly eventId: string
   /** When it happened, ISO 8601. */
   readonly timestamp: string
-  /** Settles when a host has answered, however long that takes. */
+  /** Settles when a host has accepted the event or all connected ones have refused it, however long that takes. */
   readonly answered: Promise<PushAnswer>
 }
 

@@ -200,7 +200,7 @@ interface StateOptions {
 }
 
 /** What the runtime needs from the server. */
-export interface StateParts extends Pick<ServerKit, 'name' | 'seal' | 'clock' | 'port'> {
+export interface StateParts extends Pick<ServerKit, 'name' | 'seal' | 'clock' | 'port' | 'trace'> {
   readonly ttlMs: number
   readonly store: Store
   /** Where the state of a call is kept. */

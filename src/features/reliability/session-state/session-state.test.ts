@@ -361,6 +361,16 @@ describe('state of callers who echo no token', () => {
   })
 })
 
+it('a replica with another secret tells its operator of the tokens that it cannot open, once a minute', async () => {
+  const told: string[] = []
+  const onTrace = (event: string, detail: unknown) => void (event === 'state-not-opened' && told.push(JSON.stringify(detail)))
+  const { token } = await (await peer(make(), '2026-07-28')).call('note', 'a')
+  const other = await peer(make({ secret: `${secret} but another`, onTrace }), '2026-07-28')
+  await other.call('read', undefined, token)
+  await other.call('read', undefined, token)
+  expect(told).toEqual([expect.stringMatching(/Replicas.*need the same option secret/)])
+})
+
 it('a server without a secret says at start-up what becomes of the states of its tools', () => {
   const hints: string[] = []
   const server = make({ secret: undefined, onTrace: event => void hints.push(event) })

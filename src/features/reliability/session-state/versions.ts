@@ -217,6 +217,8 @@ interface TokenParts extends StateParts {
 /** Seals and opens the state tokens of one server. */
 export class StateTokens {
   readonly #parts: TokenParts
+  /** When a token that cannot be opened was last told to the operator. */
+  #toldAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: TokenParts) {
     this.#parts = parts
@@ -269,7 +271,16 @@ export class StateTokens {
     })
     const version = readStateVersion(opened)
     if (version !== undefined) return version
+    this.#logForeign()
     throw invalidState('The session_state of this call was not issued by this server to this caller')
+  }
+
+  /** Clients send whatever they like, so the operator is told at most once a minute. */
+  #logForeign(): void {
+    const { clock, trace } = this.#parts
+    if (clock.now() - this.#toldAt < logMs) return
+    this.#toldAt = clock.now()
+    trace('state-not-opened', foreignToken)
   }
 
   async #valueOf(version: StateVersion): Promise<unknown> {
@@ -279,6 +290,13 @@ export class StateTokens {
     if (entry === undefined) throw expiredState()
     return JSON.parse(entry.value)
   }
+}
+
+/** How often the log is told of tokens that cannot be opened, at most. */
+const logMs = 60_000
+
+const foreignToken = {
+  hint: 'A call carried a state that this process cannot open. Replicas, and a server after a restart, need the same option secret. Otherwise the client has altered the state, or sent that of another caller',
 }
 
 function dataKey({ session, tag }: StateVersion): string {
