@@ -25,7 +25,7 @@ const dist = join(root, 'dist')
 const groups = [
   {
     name: 'common',
-    test: /src\/(jsonrpc|revisions)\/|src\/engine\/(?!(shared-sessions|internal-calls)\.ts)|src\/core\/(?!(journal|state|grant|feed|audit)\/|(sniff|sha256|call|share|spending|json-lines)\.ts|schema\/(ajv|interpreter|json-equal|peer|bounded|linear|walk))|(mcp|reliability)\/[a-z-]+\/(messages|headers|(?<!tasks\/)receiver)\.ts|reliability\/(cost\/rates|(confirmation|cost|idempotency|streaming|transactions)\/server)\.ts|stores\/store\.ts|mcp\/(progress\/|tasks\/current)|http\/names\.ts|src\/(auth\/resource\/options|server\/(auth|streams))\.ts/,
+    test: /src\/(jsonrpc|revisions)\/|src\/engine\/(?!(shared-sessions|internal-calls)\.ts)|src\/core\/(?!(journal|state|grant|feed|audit)\/|(sniff|sha256|call|share|spending|json-lines)\.ts|schema\/(ajv|interpreter|json-equal|peer|bounded|linear|walk))|(mcp|reliability)\/[a-z-]+\/(messages|headers|(?<!tasks\/)receiver)\.ts|reliability\/(cost\/rates|(confirmation|cost|idempotency|streaming|transactions)\/server)\.ts|stores\/store\.ts|mcp\/(progress\/|tasks\/current|resources\/template)|http\/names\.ts|src\/(auth\/resource\/options|server\/(auth|streams))\.ts/,
     priority: 2,
   },
   {

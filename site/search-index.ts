@@ -20,7 +20,8 @@ const WEIGHTS: readonly (readonly [address: RegExp, weight: number])[] = [
   [/^source\//, 0.3],
   [/^(changelog|contributing|architecture|tasks)$/, 0.4],
   [/^reference\/conformance-/, 0.4],
-  [/^(decisions|reference\/api)\//, 0.6],
+  [/^reference\/api\//, 0.35],
+  [/^decisions\//, 0.6],
   [/^(reference|migrate|compare)\//, 0.8],
 ]
 

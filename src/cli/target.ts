@@ -11,7 +11,6 @@ import { CliError, type Io } from './io.ts'
 import { foldersFrom, packageIn, selfCommand } from './own-package.ts'
 import { asideOf } from './print.ts'
 import type { VerbCall } from './program.ts'
-import { shellWords } from './terminal/text.ts'
 import { type TrustOption, useFile, useNpmSettings } from './trust/consent.ts'
 
 /** A target that `connect` takes, as often as it is wanted. */
@@ -278,4 +277,9 @@ function factsOf(place: string): { readonly bin: string | undefined; readonly ve
   const own = String(name).split('/').at(-1)
   const [, file] = bins.find(([called]) => called === own) ?? bins[0] ?? []
   return { bin: typeof file === 'string' ? file : undefined, version: String(version) }
+}
+
+/** A command as it is typed. */
+export function shellWords(words: readonly string[]): string {
+  return words.map(shellWord).join(' ')
 }

@@ -246,7 +246,7 @@ const inPaths = { ':name': 'bank', ':id': 'none', ':n': '1', ':revision': 'none'
 describe('every route', () => {
   it('is for its role alone, and for nobody without a session', async () => {
     const { page, console: running, gateway } = await consoleWorld({ servers: { bank: upstreamOf() } })
-    const source = { observed: { traffic: () => [] }, audit: {}, figures: {} }
+    const source = { observed: { traffic: () => [] }, audit: {}, figures: { clients: () => [] } }
     const parts = { source, approvals: {}, jobs: {} } as unknown as Parameters<typeof routesOf>[0]
     const refused = await walk(running, page, [...routesOf(parts)])
     // Entries are written a moment after the answer.

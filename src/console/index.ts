@@ -104,7 +104,5 @@ export type {
 } from './contract/index.ts'
 export { type HostObserver, type ObservedHostOptions, observeHost } from './host/observer.ts'
 export { type GatewayObserver, type ObservedOptions, observeGateway } from './observer.ts'
-export type { PlaygroundOptions } from './playground/playground.ts'
-export type { PlaygroundTarget } from './playground/server.ts'
 export { type ChatOptions, type ConsoleOptions, type LinkOptions, type RunningConsole, serveConsole } from './serve.ts'
-export type { TapeOptions } from './sources/tape.ts'
+export type { PlaygroundOptions, PlaygroundTarget, TapeOptions } from './shown.ts'

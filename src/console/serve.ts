@@ -17,13 +17,14 @@ import { announceConsole, linkOf, redeemStored } from './links.ts'
 import { type ConsoleListener, listen } from './listener.ts'
 import { allRoles, Logins, type OpenSession } from './login.ts'
 import { type GatewayObserver, ObservedGateway } from './observer.ts'
-import { Playground, type PlaygroundOptions } from './playground/playground.ts'
+import { Playground } from './playground/playground.ts'
 import { routesOf } from './routes.ts'
+import type { PlaygroundOptions, TapeOptions } from './shown.ts'
 import { gatewaySource } from './sources/gateway.ts'
 import { GatewayApprovals, reducedApproval, shortened } from './sources/gateway-approvals.ts'
 import { playgroundSource } from './sources/playground.ts'
 import type { ConsoleSource } from './sources/source.ts'
-import { type TapeOptions, tapeSource } from './sources/tape.ts'
+import { tapeSource } from './sources/tape.ts'
 
 /** The port of the page, where it is free. */
 export const consolePort = 7425

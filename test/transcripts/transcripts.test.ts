@@ -12,6 +12,8 @@ import { createTrusted } from './fixture-trusted.ts'
 import { travelWith } from './travel.ts'
 
 expectLog('tool-failed', /The fish is gone/)
+// Of a token of another server.
+expectLog('state-not-opened')
 
 /** Those about what the other fixture has. */
 const trusted = new Set([

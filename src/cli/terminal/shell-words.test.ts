@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { shellWord } from '../../core/suggestion.ts'
-import { listCommand, shellWords } from './text.ts'
+import { shellWords } from '../target.ts'
+import { listCommand } from './text.ts'
 
 test('words that a shell would read otherwise stand in quotes, and others as they are', () => {
   expect(shellWords(['node', '-e', 'setInterval(()=>{},1e3)', "it's", ''])).toBe(

@@ -4,7 +4,6 @@
  * here make one. So a print that somebody forgot to think about is safe: it is a string.
  */
 import { styleText } from 'node:util'
-import { shellWord } from '../../core/suggestion.ts'
 
 /** Not exported: who could call it could print anything. */
 let make: (drawn: string) => TerminalText
@@ -136,11 +135,6 @@ export function brief(text: string, length = 100): string {
 }
 
 // Commands that are suggested, so that they can be typed as they stand.
-
-/** A command as it is typed. */
-export function shellWords(words: readonly string[]): string {
-  return words.map(shellWord).join(' ')
-}
 
 /** What lists one kind of a target's. A program stands last. */
 export function listCommand(again: string, kind: string): string {

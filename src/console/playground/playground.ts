@@ -1,6 +1,5 @@
 /** A playground: servers that were named where it was started, calls to them, and all that passes. */
 import { basename } from 'node:path'
-import type { ConnectOptions } from '../../client/index.ts'
 import type { JudgeTarget } from '../../conformance/index.ts'
 import { type Clock, realClock } from '../../core/clock.ts'
 import { secretValues } from '../../core/redact.ts'
@@ -16,36 +15,12 @@ import { ConsoleFailure } from '../failure.ts'
 import { FrameRedaction } from '../frames/redaction.ts'
 import { Traffic } from '../frames/traffic.ts'
 import { LogRing } from '../log-ring.ts'
+import type { PlaygroundOptions, PlaygroundTarget } from '../shown.ts'
 import { Tapes } from '../tapes/tapes.ts'
 import { Calls } from './calls.ts'
 import { type OfferList, Offers } from './offers.ts'
 import { questionHandlers } from './questions.ts'
-import { PlaygroundServer, type PlaygroundTarget } from './server.ts'
-
-/** What a playground is started on. */
-export interface PlaygroundOptions {
-  /** The server: its address, its command, an open connection, or a function that opens one each time it is called. */
-  readonly target: PlaygroundTarget
-  /** The name of the server in the page. Default: made of the target. */
-  readonly name?: string
-  /** The target as people read it. Default: the name. */
-  readonly label?: string
-  /** The target as it is typed on a command line, for commands to copy. Default: the label. */
-  readonly again?: string
-  /** Headers, credentials, time limits and other options of its connections. Default: none. */
-  readonly connect?: ConnectOptions
-  /**
-   * Where conformance judges the server. Default: the target, or, where that is a connection or a function, nothing: then there is no
-   * conformance.
-   */
-  readonly judge?: JudgeTarget
-  /** Starts a run of conformance at once, as if somebody had asked for it. Default: nobody does. */
-  readonly run?: ConformanceWish
-  /** The folder of tapes, which is made when one is recorded. Default: `tapes` in the working directory. */
-  readonly tapes?: string
-  /** Shows fields of frames that look secret, too. Headers with secrets are never shown. Default: false. */
-  readonly reveal?: boolean
-}
+import { PlaygroundServer } from './server.ts'
 
 /** News of a playground. */
 interface PlaygroundNews {

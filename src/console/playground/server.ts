@@ -1,8 +1,6 @@
 /** A server of a playground: a connection for each revision, opened on first use, shared, and closed when nobody used it for a while. */
 import { type Client, type ConnectOptions, connect } from '../../client/index.ts'
-import type { Target } from '../../client/target.ts'
 import type { Cancel, Clock } from '../../core/clock.ts'
-import type { Connection } from '../../jsonrpc/connection.ts'
 import { officialRevisions, type RevisionId, revisionById, revisions } from '../../revisions/index.ts'
 import { messageOf } from '../../stores/store.ts'
 import type { RevisionRow } from '../contract/calls.ts'
@@ -10,14 +8,12 @@ import type { ServerRow, Why } from '../contract/servers.ts'
 import { ConsoleFailure } from '../failure.ts'
 import { passing } from '../frames/http-heads.ts'
 import type { ConnectObserver, Traffic } from '../frames/traffic.ts'
+import type { PlaygroundTarget } from '../shown.ts'
 
 /** How long a connection stays open that nobody uses. */
 const idleMs = 300_000
 /** What is shown of an error. */
 const mostSaid = 2_000
-
-/** What can be called: all that `connect` takes, or a function that opens a connection, as often as it is wanted. */
-export type PlaygroundTarget = Target | (() => Connection)
 
 export interface PlaygroundServerParts {
   readonly name: string

@@ -1,19 +1,11 @@
 /** A tape as a source of the console: the frames that are on it, read only. */
 import { basename } from 'node:path'
 import type { Clock } from '../../core/clock.ts'
-import type { Tape } from '../../recording/mock-server.ts'
 import { LogRing } from '../log-ring.ts'
+import type { TapeOptions } from '../shown.ts'
 import { TapeTraffic } from '../tapes/tape-traffic.ts'
 import { sentenceOf } from './playground.ts'
 import type { ConsoleSource } from './source.ts'
-
-/** A tape without a server, for `serveConsole`. */
-export interface TapeOptions {
-  /** The tape, as `openTape` reads it. */
-  readonly tape: Tape
-  /** The file, as people read it. */
-  readonly name: string
-}
 
 /** Makes a source of a tape. */
 export function tapeSource({ tape, name }: TapeOptions, clock: Clock): ConsoleSource {

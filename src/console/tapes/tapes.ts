@@ -2,6 +2,7 @@
 import { lstat, mkdir, readdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Cancel } from '../../core/clock.ts'
+import { shellWord } from '../../core/suggestion.ts'
 import type { ClientListener } from '../../recording/listener.ts'
 import { openTape, serveTape } from '../../recording/mock-server.ts'
 import { messageOf } from '../../stores/store.ts'
@@ -269,8 +270,4 @@ function isName(name: string): boolean {
 
 async function isThere(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined)) !== undefined
-}
-
-function shellWord(text: string): string {
-  return /^[\w./:@=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
